@@ -1,5 +1,7 @@
 package fault
 
+import "slices"
+
 // Exit is an exit code of the drover process.
 type Exit int
 
@@ -88,21 +90,21 @@ func (e Exit) row() Row {
 	return Row{Code: e, Name: "unknown", Status: "failed"}
 }
 
-// precedence tells which of several ends counts: the earlier in this list.
-var precedence = []Exit{
-	Usage, Config, Session, Environment, Auth, Internal, ClosedOutput,
-	Interrupted, Terminated, Timeout, LimitSpend, LimitTurns, Provider, Model,
-	NeedsInput, Blocked, InvalidOutput, Incomplete, Failed, Partial, JobFailed,
-	Success,
+// precedence tells which of several ends counts: the earlier group in this
+// list. Codes of one group are of one kind: there the first in time counts.
+var precedence = [][]Exit{
+	{Usage}, {Config}, {Session}, {Environment}, {Auth}, {Internal}, {ClosedOutput},
+	{Interrupted, Terminated}, {Timeout}, {LimitSpend}, {LimitTurns},
+	{Provider, Model}, {NeedsInput}, {Blocked}, {InvalidOutput}, {Incomplete},
+	{Failed}, {Partial, JobFailed}, {Success},
 }
 
-// Before tells whether e outranks other when both ended the same run. Codes of
-// one kind do not outrank each other: the first in time stays.
+// Before tells whether e outranks other when both ended the same run.
 func (e Exit) Before(other Exit) bool { return rank(e) < rank(other) }
 
 func rank(e Exit) int {
-	for i, p := range precedence {
-		if p == e {
+	for i, group := range precedence {
+		if slices.Contains(group, e) {
 			return i
 		}
 	}

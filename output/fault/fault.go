@@ -68,4 +68,3 @@ func From(err error) *Error {
 	}
 	return &Error{Code: "error", What: err.Error(), Exit: Failed, Err: err}
 }
-
