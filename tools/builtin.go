@@ -1,0 +1,4 @@
+package tools
+
+// builtin is the one list of tools: a new tool is one line here.
+var builtin = []Tool{}

@@ -1,0 +1,153 @@
+// Package tools holds what an agent can do.
+//
+// A Tool describes itself to the model and prepares calls: it decodes the
+// arguments, says in one line what will happen, and declares the actions that
+// the policy has to judge. Only a call that was allowed is run. A tool is one
+// file: definition, input type, run function, helpers; All is the one list.
+// Engines (patches, search, policy, processes) are sub-packages that know
+// nothing of tools.
+//
+// Tools never print. What they do is reported through Env.Emit as events, and
+// what they found is their Result. They run commands and change files, and
+// therefore write to the disk, but only through Env.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"drover/output/event"
+	"drover/tools/policy"
+)
+
+// Tool is something a model may call.
+type Tool interface {
+	// Spec describes the tool. It is cheap after the first call.
+	Spec() Spec
+	// Prepare decodes a call without doing anything. Its error is a sentence
+	// for the model that says what to send instead.
+	Prepare(env Env, in Input) (*Call, error)
+}
+
+// Kind is the wire shape of a tool.
+type Kind string
+
+// The kinds of tools.
+const (
+	Function Kind = "function"
+	Freeform Kind = "freeform"
+)
+
+// Spec is a tool as the model, the policy and the manual see it.
+type Spec struct {
+	Name string
+	// Doc is what the model reads.
+	Doc  string
+	Kind Kind
+	// Schema is the JSON Schema of a function's arguments.
+	Schema json.RawMessage
+	// Grammar is the Lark grammar of a freeform tool's input.
+	Grammar string
+	// Parallel calls may overlap each other; every other call runs alone.
+	Parallel bool
+	// Offered tells whether the model sees the tool without being asked for;
+	// a tool that is not offered can still be called by name.
+	Offered bool
+	// Command marks the tools of which one is offered per model (shell).
+	Command bool
+	// Reads, Writes, Runs and Connects are the columns of the catalogue:
+	// reads files, writes files, runs commands, uses the network.
+	Reads, Writes, Runs, Connects bool
+	// Approval is the default approval of the catalogue.
+	Approval string
+}
+
+// Input is what the model sent for a call.
+type Input struct {
+	// Text is JSON arguments, or the input itself if Freeform.
+	Text     string
+	Freeform bool
+}
+
+// Call is one prepared call.
+type Call struct {
+	// Display says what happens in one line, "verb object: value", without
+	// secrets, at most 200 bytes.
+	Display string
+	// Args are the arguments as parsed, for the event; never nil.
+	Args json.RawMessage
+	// Actions are what the policy judges. A tool without outside effect
+	// declares none.
+	Actions []policy.Action
+	// Timeout bounds the call, for tool.status; 0 is none.
+	Timeout time.Duration
+	// Run does it. A Go error means that the tool itself is broken or the run
+	// is ending; what the model should know is a Result.
+	Run func(ctx context.Context, env Env) (Result, error)
+}
+
+// Result is what a call found.
+type Result struct {
+	// Text is what the model reads.
+	Text string
+	// IsError marks a failure the model should react to.
+	IsError bool
+	// Code is the stable code of a failure, such as "timeout".
+	Code string
+	// Display is one line for people: "exit 0, 12 lines".
+	Display string
+	// Summary is one more line for people, if it says more than Display.
+	Summary string
+	// Structured is the result as data, if it has a useful form.
+	Structured any
+	// OutputBytes is the size of the whole output before it was cut.
+	OutputBytes int64
+	// Truncated says that Text is shorter than what was found.
+	Truncated bool
+}
+
+// Fail returns a failed result that says text.
+func Fail(code, text string) Result {
+	return Result{Text: text, IsError: true, Code: code, Display: firstLine(text)}
+}
+
+// Env is what a tool may ask of the engine during one call.
+type Env struct {
+	// Cwd is the session's folder, absolute.
+	Cwd string
+	// Files is the file system, bounded by the writable roots.
+	Files *Files
+	// CallID and ToolName are those of the call.
+	CallID, ToolName string
+	// Emit reports an event of this call. It may be called concurrently, and
+	// is never nil.
+	Emit func(event.Body)
+	// Output bounds the text that goes back to the model.
+	Output Limit
+	// Commands are the settings for running commands.
+	Commands Commands
+}
+
+// All returns the built-in tools in the order in which they are offered.
+func All() []Tool { return append([]Tool(nil), builtin...) }
+
+// Find returns the built-in tool of that name, or nil. Names that only other
+// products use are answered too.
+func Find(name string) Tool {
+	if real, ok := aliases[name]; ok {
+		name = real
+	}
+	for _, t := range builtin {
+		if t.Spec().Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// aliases are names under which models know tools of ours.
+var aliases = map[string]string{
+	"container.exec": "shell",
+	"applypatch":     "apply_patch",
+}
