@@ -101,6 +101,9 @@ type Result struct {
 	Summary string
 	// Structured is the result as data, if it has a useful form.
 	Structured any
+	// ExitCode is that of the command that the call ran, nil if it ran none;
+	// -1 is a death by signal.
+	ExitCode *int
 	// OutputBytes is the size of the whole output before it was cut.
 	OutputBytes int64
 	// Truncated says that Text is shorter than what was found.

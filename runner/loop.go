@@ -1,0 +1,146 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"drover/output/event"
+	"drover/output/fault"
+	"drover/runner/model"
+)
+
+// session is one conversation between an agent and its model. One goroutine
+// owns it.
+type session struct {
+	*run
+	id, agent string
+	started   time.Time
+	system    string
+	// history is what the model sees, oldest first; historyBytes is its size,
+	// for estimates where a provider counts no tokens.
+	history      []model.Item
+	historyBytes int
+	// turn counts model responses from 1; 0 is outside a turn.
+	turn int
+	// messages counts texts, for their ids.
+	messages int
+
+	checkTries, schemaTries int
+	cutRow                  int
+	repeats                 repeats
+}
+
+// loop asks the model, does what it asks for, and asks again, until it gives
+// a final answer or something ends the run. nil is success.
+func (s *session) loop(ctx context.Context) *Stop {
+	for input := event.TurnInput("prompt"); ; {
+		if stop := s.mayTakeTurn(ctx); stop != nil {
+			return stop
+		}
+		s.turn++
+		s.emit(event.TurnStartedEvent{Input: input})
+		next, stop := s.takeTurn(ctx)
+		s.finishTurn(stop)
+		if stop != nil || next == "" {
+			return stop
+		}
+		input = next
+	}
+}
+
+// takeTurn is one model response with its calls. It returns what the next
+// turn answers, or "" after the final answer.
+func (s *session) takeTurn(ctx context.Context) (next event.TurnInput, stop *Stop) {
+	resp, stop := s.respond(ctx)
+	if stop != nil {
+		return "", stop
+	}
+	s.add(resp.items...)
+	switch resp.finish {
+	case model.Length:
+		return s.cutByLength(resp)
+	case model.ContentFilter, model.Refusal:
+		return "", &Stop{Exit: fault.Model, Reason: string(resp.finish), Err: &event.Err{
+			Code: string(resp.finish), Message: "the model refused to answer or its answer was filtered",
+		}}
+	}
+	if len(resp.calls) == 0 {
+		return s.finalAnswer(ctx, resp.text)
+	}
+	results, stop := s.runCalls(ctx, resp.calls)
+	s.add(results...)
+	if stop == nil {
+		stop = s.spentStop()
+	}
+	return "tool_results", stop
+}
+
+// maxCuts is how many responses in a row may be cut by their length.
+const maxCuts = 3
+
+// cutByLength answers a response that hit its output limit. None of its calls
+// was run: half an argument can look whole.
+func (s *session) cutByLength(resp *response) (event.TurnInput, *Stop) {
+	s.cutRow++
+	if s.cutRow >= maxCuts {
+		return "", &Stop{Exit: fault.Model, Reason: "length", Err: &event.Err{
+			Code: "length", Message: "the model's responses were cut by their output limit, three times in a row",
+			Fix: "raise max_output_tokens of the model in the config, or ask for less at once",
+		}}
+	}
+	s.say("user", cutText(resp))
+	return "retry", nil
+}
+
+// finalAnswer accepts the model's answer, or sends it back: because it does
+// not match the schema, or because a check fails.
+func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput, *Stop) {
+	s.cutRow = 0
+	s.answer(text)
+	if text == "" {
+		return "", &Stop{Exit: fault.Incomplete, Reason: "empty_answer", Err: &event.Err{
+			Code: "empty_answer", Message: "the model ended without calls and without an answer",
+		}}
+	}
+	if next, stop := s.matchSchema(text); next != "" || stop != nil {
+		return next, stop
+	}
+	if stop := s.spentStop(); stop != nil && len(s.Checks) > 0 {
+		return "", stop
+	}
+	return s.runChecks(ctx)
+}
+
+// finishTurn closes the turn's line; after it no call of the turn is open.
+func (s *session) finishTurn(stop *Stop) {
+	e := event.TurnFinishedEvent{Status: "completed"}
+	if stop != nil {
+		e.Status, e.StopReason, e.Error = "failed", stop.Reason, stop.Err
+		switch stop.Exit {
+		case fault.Interrupted, fault.Terminated, fault.ClosedOutput, fault.Timeout:
+			e.Status = "interrupted"
+		case fault.LimitTurns, fault.LimitSpend, fault.Blocked, fault.NeedsInput, fault.InvalidOutput:
+			e.Status = "completed"
+		}
+	}
+	s.emit(e)
+}
+
+// emit reports an event of this session.
+func (s *session) emit(b event.Body) {
+	s.Log.Emit(event.Origin{SessionID: s.id, Turn: s.turn}, b)
+}
+
+// add appends items to the history.
+func (s *session) add(items ...model.Item) {
+	for _, it := range items {
+		s.historyBytes += len(it.Text) + len(it.Args) + len(it.Opaque)
+	}
+	s.history = append(s.history, items...)
+}
+
+// say puts a message into the history and the stream.
+func (s *session) say(role event.Role, text string) {
+	s.add(model.Item{Kind: model.UserMessage, Text: text})
+	s.emit(event.MessageEvent{MessageID: s.messageID(), Role: role, Text: text})
+}

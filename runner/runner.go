@@ -1,0 +1,222 @@
+// Package runner runs one agent to its end.
+//
+// Run is the entry: it takes a prompt, a model, tools, a policy and a log, and
+// returns an Outcome that says how the run ended and why. loop.go is the agent
+// itself; respond.go turns one streamed response into events and items,
+// calls.go runs what the model asked for, limits.go knows the budgets. The
+// runner knows no particular tool, provider or format, and prints nothing:
+// everything that happens is an event in the log.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"drover/output/event"
+	"drover/output/fault"
+	"drover/runner/model"
+	"drover/tools"
+	"drover/tools/policy"
+)
+
+// RootAgent is the path of the agent that a run starts with.
+const RootAgent = "/root"
+
+// Options are everything that one run depends on.
+type Options struct {
+	// SessionID names the root session.
+	SessionID string
+	// Prompt is the task, as given.
+	Prompt string
+	// Started is what the first event says. The runner fills in the tools,
+	// the limits and the model.
+	Started event.RunStartedEvent
+	Model   *model.OpenedModel
+	// Tools are all tools that can be called; Shell names the command tool
+	// that is offered.
+	Tools []tools.Tool
+	Shell string
+	// Policy decides every call.
+	Policy *policy.Policy
+	// Files and Commands bound what allowed calls can do.
+	Files    *tools.Files
+	Commands tools.Commands
+	Cwd      string
+	// Instructions are files of the project that the model reads first.
+	Instructions []Instruction
+	Limits       Limits
+	// Checks must pass before the run counts as a success; a failed one goes
+	// back to the agent CheckRetries times.
+	Checks       []string
+	CheckRetries int
+	// Schema, if set, is what the final answer must match.
+	Schema *Schema
+	// Output bounds the text of one tool result.
+	Output tools.Limit
+	Log    *event.Log
+	// Keep stores what only the provider needs back; nil stores nothing.
+	Keep func(record any) error
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// run is the state that all sessions of one run share.
+type run struct {
+	Options
+	started time.Time
+	cancel  context.CancelCauseFunc
+	// offered are the tools the model sees; callable are all, by name.
+	offered  []model.Tool
+	callable map[string]tools.Tool
+
+	mu      sync.Mutex
+	outcome Outcome
+	spent   spent
+	waiting waiting
+	callIDs map[string]bool
+}
+
+// Run runs one agent to its end, or until ctx is cancelled: with a *Stop as
+// its cause, the outcome is that stop. It emits run.started first and the
+// session's events after it; run.finished is left to Finish, so that the
+// caller can add what happens in between.
+func Run(ctx context.Context, o Options) (out Outcome) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
+	r.outcome.ToolCalls = map[string]int{}
+	r.chooseTools()
+	r.announce()
+
+	stopWatching := r.watchLimits(ctx)
+	s := r.newSession()
+	stop := s.guardedRun(ctx)
+	stopWatching()
+	r.close(s, stop)
+	return r.outcome
+}
+
+// chooseTools decides what the model sees: the offered tools, one command
+// tool, and none that the policy refuses whatever its arguments.
+func (r *run) chooseTools() {
+	shell := r.Shell
+	if shell == "" {
+		shell = "exec_command"
+	}
+	r.callable = map[string]tools.Tool{}
+	for _, t := range r.Tools {
+		spec := t.Spec()
+		r.callable[spec.Name] = t
+		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) {
+			continue
+		}
+		r.offered = append(r.offered, model.Tool{
+			Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema,
+			Grammar: spec.Grammar, Freeform: spec.Kind == tools.Freeform,
+		})
+	}
+}
+
+func (r *run) announce() {
+	e := r.Started
+	e.Limits = r.Limits.event()
+	e.Model, e.Provider = r.Model.Model, r.Model.Provider.Name()
+	for _, t := range r.offered {
+		e.Tools = append(e.Tools, t.Name)
+	}
+	for _, i := range r.Instructions {
+		e.Instructions = append(e.Instructions, event.FileRef{Path: i.Path, SHA256: i.SHA256})
+	}
+	r.Log.Emit(event.Origin{SessionID: r.SessionID}, e)
+}
+
+// newSession opens the root session with its prompt.
+func (r *run) newSession() *session {
+	s := &session{run: r, id: r.SessionID, agent: RootAgent, started: r.Now()}
+	s.emit(event.SessionStartedEvent{Model: r.Model.ID, Cwd: r.Cwd})
+	s.system = systemPrompt(r)
+	for _, i := range r.Instructions {
+		s.add(model.Item{Kind: model.UserMessage, Text: i.message()})
+	}
+	s.say("user", r.Prompt)
+	return s
+}
+
+// guardedRun turns a panic of the loop into the run's end.
+func (s *session) guardedRun(ctx context.Context) (stop *Stop) {
+	defer func() {
+		if p := recover(); p != nil {
+			stop = s.run.crashed(p)
+		}
+	}()
+	return s.loop(ctx)
+}
+
+// crashed reports a panic and ends the run.
+func (r *run) crashed(p any) *Stop {
+	stop := &Stop{Exit: fault.Internal, Reason: "panic", Err: &event.Err{
+		Code: "panic", Message: fmt.Sprint("drover has a bug: ", p),
+		Fix: "report it with the session file; the work so far is kept",
+	}}
+	r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.ErrorEvent{
+		Code: "panic", Message: stop.Err.Message, Fatal: true,
+		Details: map[string]any{"stack": string(debug.Stack())},
+	})
+	r.cancel(stop)
+	return stop
+}
+
+// close ends the session and gathers the outcome.
+func (r *run) close(s *session, stop *Stop) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := &r.outcome
+	o.SessionID = s.id
+	o.Turns = s.turn
+	o.Duration = r.Now().Sub(r.started)
+	o.settle(stop)
+	r.priceLocked()
+	status := event.SessionStatus("completed")
+	switch {
+	case o.End.Exit == fault.Success || o.End.Exit == fault.Blocked && stop == nil:
+	case o.End.Exit == fault.Interrupted, o.End.Exit == fault.Terminated, o.End.Exit == fault.ClosedOutput, o.End.Exit == fault.Timeout:
+		status = "interrupted"
+	default:
+		status = "failed"
+	}
+	calls := 0
+	for _, n := range o.ToolCalls {
+		calls += n
+	}
+	s.turn = 0
+	s.emit(event.SessionFinishedEvent{
+		Status: status, Usage: o.Usage, CostUSD: o.CostUSD, Message: o.Message,
+		DurationMS: o.Duration.Milliseconds(), ToolCalls: calls,
+	})
+}
+
+// Instruction is a file of the project, such as AGENTS.md, that the model
+// reads before the prompt.
+type Instruction struct {
+	Path   string
+	Text   string
+	SHA256 string
+}
+
+func (i Instruction) message() string {
+	return "Instructions of this project, from " + i.Path + ":\n\n" + i.Text
+}
+
+// Schema is a JSON Schema for the final answer, compiled.
+type Schema struct {
+	Raw json.RawMessage
+	// Validate returns what is wrong with a JSON value.
+	Validate func(value json.RawMessage) error
+}

@@ -1,0 +1,90 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"drover/output/event"
+	"drover/output/fault"
+)
+
+// maxSchemaTries is how often the final answer may miss its schema.
+const maxSchemaTries = 3
+
+// CompileSchema checks a JSON Schema (draft 2020-12 or draft-07) and returns
+// it ready for use. Its error is a fault of class Config; name is what the
+// user called the schema.
+func CompileSchema(name string, raw []byte) (*Schema, error) {
+	bad := func(err error) error {
+		return &fault.Error{Code: "schema_invalid", What: fmt.Sprintf("output schema %q cannot be used", name),
+			Why: err.Error(), Fix: "give a JSON Schema object, such as {\"type\":\"object\"}", Exit: fault.Config, Err: err}
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, bad(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, bad(err)
+	}
+	var compact json.RawMessage
+	if compact, err = json.Marshal(json.RawMessage(raw)); err != nil {
+		return nil, bad(err)
+	}
+	return &Schema{Raw: compact, Validate: func(value json.RawMessage) error {
+		var v any
+		if err := json.Unmarshal(value, &v); err != nil {
+			return err
+		}
+		return resolved.Validate(v)
+	}}, nil
+}
+
+// matchSchema checks the final answer against the schema, if there is one. A
+// miss asks for the final message again, and for nothing else.
+func (s *session) matchSchema(text string) (event.TurnInput, *Stop) {
+	if s.Schema == nil {
+		return "", nil
+	}
+	value := json.RawMessage(unfence(text))
+	err := s.Schema.Validate(value)
+	s.mu.Lock()
+	if err == nil {
+		s.outcome.StructuredOutput, s.outcome.StructuredError = value, ""
+	} else {
+		s.outcome.StructuredError = err.Error()
+	}
+	s.mu.Unlock()
+	if err == nil {
+		return "", nil
+	}
+	s.schemaTries++
+	if s.schemaTries >= maxSchemaTries {
+		return "", &Stop{Exit: fault.InvalidOutput, Reason: "invalid_output", Err: &event.Err{
+			Code: "invalid_output", Message: "the final answer does not match the output schema: " + err.Error(),
+			Fix: "read message for the raw answer; a simpler schema or a stronger model may help",
+		}}
+	}
+	s.say("user", "Your final answer does not match the JSON Schema: "+err.Error()+
+		"\nSend only the corrected JSON value. The work itself need not be repeated.")
+	return "retry", nil
+}
+
+// unfence takes a JSON value out of the code fence that models like to put
+// around it.
+func unfence(text string) string {
+	text = strings.TrimSpace(text)
+	rest, ok := strings.CutPrefix(text, "```")
+	if !ok {
+		return text
+	}
+	_, rest, ok = strings.Cut(rest, "\n")
+	body, found := strings.CutSuffix(strings.TrimSpace(rest), "```")
+	if !ok || !found {
+		return text
+	}
+	return strings.TrimSpace(body)
+}
