@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,16 +23,16 @@ type Plan struct {
 }
 
 // NewPlan verifies every section of p against the disk as it is now and computes
-// the new contents, writing nothing. Relative paths start at dir, an absolute
-// folder. It refuses whatever could lose data or hit the wrong place: a file
-// named twice, an Add or a move onto something that exists, a chunk that fits
-// several places, a section that changes nothing, a file that is not UTF-8.
-func NewPlan(p *Patch, files Files, dir string) (*Plan, error) {
+// the new contents, writing nothing. It refuses whatever could lose data or hit
+// the wrong place: a file named twice, an Add or a move onto something that
+// exists, a chunk that fits several places, a section that changes nothing, a
+// file that is not UTF-8.
+func NewPlan(p *Patch, at Place) (*Plan, error) {
 	if len(p.Sections) == 0 {
 		return nil, ErrEmpty
 	}
-	plan := &Plan{files: files}
-	v := verifier{place{files, dir}, map[string]string{}, 0}
+	plan := &Plan{files: at.Files}
+	v := verifier{Place: at, named: map[string]string{}}
 	for _, s := range p.Sections {
 		c, err := v.section(s)
 		if err != nil {
@@ -42,31 +43,25 @@ func NewPlan(p *Patch, files Files, dir string) (*Plan, error) {
 	return plan, nil
 }
 
-// place is where a patch is applied.
-type place struct {
-	files Files
-	dir   string
-}
-
-// abs is the absolute, clean form of a path in a patch.
-func (p place) abs(spelled string) string {
+// Abs is the absolute, clean form of a path in a patch.
+func (p Place) Abs(spelled string) string {
 	if filepath.IsAbs(spelled) {
 		return filepath.Clean(spelled)
 	}
-	return filepath.Join(p.dir, spelled)
+	return filepath.Join(p.Dir, spelled)
 }
 
 // rel is the form of an absolute path that is shown.
-func (p place) rel(abs string) string {
-	if rel, err := filepath.Rel(p.dir, abs); err == nil && filepath.IsLocal(rel) {
+func (p Place) rel(abs string) string {
+	if rel, err := filepath.Rel(cmp.Or(p.Base, p.Dir), abs); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
 	return filepath.ToSlash(abs)
 }
 
 // change starts the Change for the section s.
-func (p place) change(s Section) Change {
-	abs := p.abs(s.Path)
+func (p Place) change(s Section) Change {
+	abs := p.Abs(s.Path)
 	c := Change{Spelled: s.Path, Path: p.rel(abs), Abs: abs}
 	switch s.Action {
 	case Add:
@@ -76,7 +71,7 @@ func (p place) change(s Section) Change {
 	default:
 		c.Kind = Modified
 		// Moving a file onto itself is an ordinary update.
-		if to := p.abs(s.MoveTo); s.MoveTo != "" && to != abs {
+		if to := p.Abs(s.MoveTo); s.MoveTo != "" && to != abs {
 			c.Kind, c.Spelled = Renamed, s.MoveTo
 			c.OldPath, c.OldAbs, c.Path, c.Abs = c.Path, abs, p.rel(to), to
 		}
@@ -93,13 +88,13 @@ func (c *Change) source() string {
 }
 
 // load reads the file that c starts from and checks that it is one.
-func (p place) load(c *Change) error {
+func (p Place) load(c *Change) error {
 	verb := "read file to update"
 	if c.Kind == Deleted {
 		verb = "delete file"
 	}
 	name := c.source()
-	info, err := p.files.Lstat(name)
+	info, err := p.Files.Lstat(name)
 	if err != nil {
 		return fmt.Errorf("Failed to %s %s: %w", verb, name, reason(err))
 	}
@@ -110,7 +105,7 @@ func (p place) load(c *Change) error {
 	if c.Kind == Deleted && !info.Mode().IsRegular() {
 		return nil
 	}
-	if c.Before, err = p.files.ReadFile(name); err != nil {
+	if c.Before, err = p.Files.ReadFile(name); err != nil {
 		return fmt.Errorf("Failed to %s %s: %w", verb, name, reason(err))
 	}
 	return nil
@@ -177,7 +172,7 @@ func (c *Change) show(d *document, edits []edit) {
 
 // verifier checks the sections of one patch.
 type verifier struct {
-	place
+	Place
 	named map[string]string // absolute path to the spelling that named it first
 	links int               // links to be deleted
 }
@@ -230,7 +225,7 @@ func (v *verifier) name(abs, spelled string) error {
 
 // vacant wants nothing at the destination of c, not even a link to nowhere.
 func (v *verifier) vacant(c *Change, intent string) error {
-	info, err := v.files.Lstat(c.Abs)
+	info, err := v.Files.Lstat(c.Abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

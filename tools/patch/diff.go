@@ -3,6 +3,7 @@ package patch
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -12,15 +13,40 @@ const (
 	maxCells = 1 << 18
 )
 
+// Diff returns the unified diff of a file that is replaced as a whole, with
+// three lines of context, and counts its lines. A nil before stands for a new
+// file. The diff is empty when nothing changes or a side is not UTF-8 text.
+func Diff(path string, before, after []byte) (text string, added, removed int) {
+	if !utf8.Valid(before) || !utf8.Valid(after) {
+		return "", 0, 0
+	}
+	// The byte-order mark counts as part of the first line here, as any other
+	// byte that may change.
+	old, lines := splitLines(string(before)), splitLines(string(after))
+	d := &document{lines: old}
+	body, added, removed := d.diff(d.reduce(edit{hi: len(old), lines: lines}, sameLine))
+	if body == "" {
+		return "", 0, 0
+	}
+	from := path
+	if before == nil {
+		from = ""
+	}
+	return fileHeader(from, path) + body, added, removed
+}
+
+func sameLine(a, b line) bool { return a == b }
+
+func sameBody(a, b line) bool { return a.body == b.body }
+
 // reduce cuts lines out of e that are the same before and after, so that only
-// real changes are left. Endings are not compared: a line whose text stays keeps
-// its own.
-func (d *document) reduce(e edit) []edit {
-	for e.lo < e.hi && len(e.lines) > 0 && d.lines[e.lo].body == e.lines[0].body {
+// real changes are left.
+func (d *document) reduce(e edit, same func(a, b line) bool) []edit {
+	for e.lo < e.hi && len(e.lines) > 0 && same(d.lines[e.lo], e.lines[0]) {
 		e.lo++
 		e.lines = e.lines[1:]
 	}
-	for e.lo < e.hi && len(e.lines) > 0 && d.lines[e.hi-1].body == e.lines[len(e.lines)-1].body {
+	for e.lo < e.hi && len(e.lines) > 0 && same(d.lines[e.hi-1], e.lines[len(e.lines)-1]) {
 		e.hi--
 		e.lines = e.lines[:len(e.lines)-1]
 	}
@@ -31,12 +57,12 @@ func (d *document) reduce(e edit) []edit {
 	if len(old) == 0 || len(e.lines) == 0 || len(old)*len(e.lines) > maxCells {
 		return []edit{e}
 	}
-	return split(e, old)
+	return split(e, old, same)
 }
 
 // split divides e at a longest common subsequence of its old and new lines.
-func split(e edit, old []line) []edit {
-	common := commonLengths(old, e.lines)
+func split(e edit, old []line, same func(a, b line) bool) []edit {
+	common := commonLengths(old, e.lines, same)
 	var out []edit
 	cur := edit{lo: e.lo, hi: e.lo}
 	flush := func() {
@@ -47,7 +73,7 @@ func split(e edit, old []line) []edit {
 	i, j := 0, 0
 	for i < len(old) || j < len(e.lines) {
 		switch {
-		case i < len(old) && j < len(e.lines) && old[i].body == e.lines[j].body:
+		case i < len(old) && j < len(e.lines) && same(old[i], e.lines[j]):
 			flush()
 			i, j = i+1, j+1
 			cur = edit{lo: e.lo + i, hi: e.lo + i}
@@ -65,7 +91,7 @@ func split(e edit, old []line) []edit {
 
 // commonLengths tells for each pair of suffixes how many lines they share in
 // order.
-func commonLengths(a, b []line) [][]int {
+func commonLengths(a, b []line, same func(a, b line) bool) [][]int {
 	rows := make([][]int, len(a)+1)
 	cells := make([]int, (len(a)+1)*(len(b)+1))
 	for i := range rows {
@@ -73,7 +99,7 @@ func commonLengths(a, b []line) [][]int {
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if a[i].body == b[j].body {
+			if same(a[i], b[j]) {
 				rows[i][j] = rows[i+1][j+1] + 1
 			} else {
 				rows[i][j] = max(rows[i+1][j], rows[i][j+1])

@@ -121,6 +121,16 @@ type Files interface {
 	MkdirAll(name string) error
 }
 
+// Place is where a patch is applied.
+type Place struct {
+	Files Files
+	// Dir is the absolute folder where relative paths of the patch start.
+	Dir string
+	// Base is the absolute folder that shown paths are relative to; empty
+	// means Dir.
+	Base string
+}
+
 // Kind is what happens to a file.
 type Kind string
 
@@ -137,7 +147,7 @@ type Change struct {
 	Kind Kind
 	// Spelled is the path as the patch spells it; for a move the new one.
 	Spelled string
-	// Path is relative to the patch's folder with forward slashes when the file
+	// Path is relative to the place's base with forward slashes when the file
 	// lies below it, else absolute. For a move it is the new path.
 	Path string
 	// OldPath is the path before a move in the same form, else empty.

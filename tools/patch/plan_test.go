@@ -18,7 +18,7 @@ func applyAll(files Files, dir, text string) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := NewPlan(p, files, dir)
+	plan, err := NewPlan(p, Place{Files: files, Dir: dir})
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +224,47 @@ func TestPlanDescribesEachChange(t *testing.T) {
 	}
 }
 
+func TestShownPathsStartAtTheBase(t *testing.T) {
+	dir := tree{"sub/f": "a\n"}.lay(t)
+	p, err := Parse(wrap("*** Update File: f\n@@\n-a\n+b\n*** Add File: ../g\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewPlan(p, Place{Files: Folder{}, Dir: filepath.Join(dir, "sub"), Base: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{plan.Changes[0].Path, plan.Changes[0].Spelled, plan.Changes[1].Path, plan.Changes[1].Spelled}
+	if diff := cmp.Diff([]string{"sub/f", "f", "g", "../g"}, got); diff != "" {
+		t.Errorf("want - got +\n%s", diff)
+	}
+}
+
+func TestDiffOfWholeContents(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		before, after  []byte
+		want           string
+		added, removed int
+	}{
+		{"new file", nil, []byte("a\nb"), "--- /dev/null\n+++ b/f\n@@ -0,0 +1,2 @@\n+a\n+b\n\\ No newline at end of file\n", 2, 0},
+		{"changed line", []byte("a\nb\nc\n"), []byte("a\nB\nc\n"), "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", 1, 1},
+		{"changed ending", []byte("a\r\nb\r\n"), []byte("a\nb\r\n"), "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n", 1, 1},
+		{"byte-order mark lost", []byte(bom + "a\n"), []byte("a\n"), "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-" + bom + "a\n+a\n", 1, 1},
+		{"final newline added", []byte("a\nb"), []byte("a\nb\n"), "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n", 1, 1},
+		{"no change", []byte("a\n"), []byte("a\n"), "", 0, 0},
+		{"binary", []byte("a\xff"), []byte("a\n"), "", 0, 0},
+		{"new empty file", nil, []byte{}, "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, added, removed := Diff("f", c.before, c.after)
+			if diff := cmp.Diff(c.want, got); diff != "" || added != c.added || removed != c.removed {
+				t.Errorf("+%d -%d, want +%d -%d; want - got +\n%s", added, removed, c.added, c.removed, diff)
+			}
+		})
+	}
+}
+
 func TestFileModesStay(t *testing.T) {
 	dir := tree{"run.sh": "a\n", "move.sh": "a\n"}.lay(t)
 	for _, name := range []string{"run.sh", "move.sh"} {
@@ -325,7 +366,7 @@ func TestFileChangedAfterPlanningIsNotOverwritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := NewPlan(p, Folder{}, dir)
+			plan, err := NewPlan(p, Place{Files: Folder{}, Dir: dir})
 			if err != nil {
 				t.Fatal(err)
 			}

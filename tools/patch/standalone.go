@@ -68,7 +68,7 @@ func run(text, dir string) (string, error) {
 	if len(patch.Sections) == 0 {
 		return "", ErrEmpty
 	}
-	where := place{Folder{}, dir}
+	where := Place{Files: Folder{}, Dir: dir}
 	var done []Change
 	for _, s := range patch.Sections {
 		c := where.change(s)
@@ -81,14 +81,14 @@ func run(text, dir string) (string, error) {
 }
 
 // applyNow does one section on the disk as the sections before it left it.
-func (p place) applyNow(c *Change, s Section) error {
+func (p Place) applyNow(c *Change, s Section) error {
 	if c.Kind != Added {
 		if err := p.load(c); err != nil {
 			return err
 		}
 	}
 	if c.Kind == Deleted {
-		if err := p.files.Remove(c.Abs); err != nil {
+		if err := p.Files.Remove(c.Abs); err != nil {
 			return fmt.Errorf("Failed to delete file %s: %w", c.Abs, reason(err))
 		}
 		return nil
@@ -104,20 +104,20 @@ func (p place) applyNow(c *Change, s Section) error {
 
 // moveNow replaces what is at the destination. A link there is replaced itself:
 // it may lead to the source.
-func (p place) moveNow(c *Change) error {
-	if at, err := p.files.Lstat(c.Abs); err == nil {
+func (p Place) moveNow(c *Change) error {
+	if at, err := p.Files.Lstat(c.Abs); err == nil {
 		switch {
 		case at.IsDir():
 			return fmt.Errorf("Failed to write file %s: it is a folder", c.Abs)
 		case c.sameEntry(at):
 			// The same entry under another spelling: removed first, so that the
 			// new spelling stays.
-			if err := p.files.Remove(c.OldAbs); err != nil {
+			if err := p.Files.Remove(c.OldAbs); err != nil {
 				return fmt.Errorf("Failed to remove original %s: %w", c.OldAbs, reason(err))
 			}
 			return p.writeNow(c.Abs, c.After, c.mode)
 		case at.Mode()&fs.ModeSymlink != 0:
-			if err := p.files.Remove(c.Abs); err != nil {
+			if err := p.Files.Remove(c.Abs); err != nil {
 				return fmt.Errorf("Failed to write file %s: %w", c.Abs, reason(err))
 			}
 		}
@@ -125,16 +125,16 @@ func (p place) moveNow(c *Change) error {
 	if err := p.writeNow(c.Abs, c.After, c.mode); err != nil {
 		return err
 	}
-	if err := p.files.Remove(c.OldAbs); err != nil {
+	if err := p.Files.Remove(c.OldAbs); err != nil {
 		return fmt.Errorf("Failed to remove original %s: %w", c.OldAbs, reason(err))
 	}
 	return nil
 }
 
-func (p place) writeNow(name string, data []byte, mode fs.FileMode) error {
-	err := p.files.MkdirAll(filepath.Dir(name))
+func (p Place) writeNow(name string, data []byte, mode fs.FileMode) error {
+	err := p.Files.MkdirAll(filepath.Dir(name))
 	if err == nil {
-		err = p.files.WriteFile(name, data, mode)
+		err = p.Files.WriteFile(name, data, mode)
 	}
 	if err != nil {
 		return fmt.Errorf("Failed to write file %s: %w", name, reason(err))

@@ -76,8 +76,9 @@ type edit struct {
 func (d *document) settle(edits []edit) []edit {
 	edits = merge(edits)
 	var reduced []edit
+	// Endings are not compared: a line whose text stays keeps its own.
 	for _, e := range edits {
-		reduced = append(reduced, d.reduce(e)...)
+		reduced = append(reduced, d.reduce(e, sameBody)...)
 	}
 	usual := d.usualEnding()
 	for i := range reduced {
