@@ -1,4 +1,9 @@
 package tools
 
 // builtin is the one list of tools: a new tool is one line here.
-var builtin = []Tool{}
+var builtin = []Tool{
+	applyPatch,
+	writeFile,
+	listDir,
+	updatePlan,
+}

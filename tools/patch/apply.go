@@ -111,11 +111,15 @@ func (p Place) load(c *Change) error {
 	return nil
 }
 
-// reason is err without the operation and path that the message already names.
+// reason is err without the operation and paths that the message already names.
 func reason(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err
 	}
 	return err
 }
