@@ -126,8 +126,6 @@ func (in patchInput) actions(env Env) []policy.Action {
 		case s.Action == patch.Delete:
 			out = append(out, env.Files.DeleteAction(path))
 		case s.MoveTo != "" && place.Abs(s.MoveTo) != path:
-			// Moving reads the source too, but its content stays where the
-			// policy lets it go.
 			out = append(out, env.Files.DeleteAction(path), env.Files.WriteAction(place.Abs(s.MoveTo)))
 		default:
 			out = append(out, env.Files.WriteAction(path))
