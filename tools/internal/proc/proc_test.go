@@ -52,7 +52,7 @@ type outcome struct {
 // run runs a script and fails the test when anything with its run id is left.
 func run(t *testing.T, ctx context.Context, script string, change func(*Spec)) outcome {
 	t.Helper()
-	var out [2]bytes.Buffer
+	var out [2]Buffer
 	s := Spec{
 		Argv: []string{"bash", "-c", script}, Dir: t.TempDir(), Env: testEnv(), RunID: newMark(),
 		Output: func(s Stream, b []byte) { out[s].Write(b) },
@@ -69,7 +69,9 @@ func run(t *testing.T, ctx context.Context, script string, change func(*Spec)) o
 	if left := (marked{[]byte(RunIDVar + "=" + s.RunID + "\x00")}).living(); len(left) > 0 {
 		t.Errorf("processes left by %q: %v", script, left)
 	}
-	return outcome{res, out[0].String(), out[1].String(), took}
+	stdout, _ := out[Stdout].Parts()
+	stderr, _ := out[Stderr].Parts()
+	return outcome{res, string(stdout), string(stderr), took}
 }
 
 func TestOutputAndCodeOfACommand(t *testing.T) {
@@ -155,21 +157,22 @@ func TestTimeoutHoldsForEveryShape(t *testing.T) {
 		"kill -STOP $$", "exec 1>&- 2>&-; sleep 60", "env -i setsid sleep 60 & sleep 60",
 		"while :; do :; done", "yes",
 	}
+	var all sync.WaitGroup
 	for _, script := range scripts {
-		t.Run(script, func(t *testing.T) {
-			t.Parallel()
+		all.Go(func() {
 			got := run(t, t.Context(), script, func(s *Spec) { s.Timeout, s.Grace = time.Second, 500*time.Millisecond })
 			if got.took > patience {
-				t.Errorf("took %v", got.took)
+				t.Errorf("%q took %v", script, got.took)
 			}
 			if got.Survivors != 0 {
-				t.Errorf("%d processes could not be ended", got.Survivors)
+				t.Errorf("%q: %d processes could not be ended", script, got.Survivors)
 			}
 			if strings.Contains(script, "echo started") && (got.stdout != "started\n" || !got.TimedOut) {
-				t.Errorf("stdout %q, timed out %v", got.stdout, got.TimedOut)
+				t.Errorf("%q: stdout %q, timed out %v", script, got.stdout, got.TimedOut)
 			}
 		})
 	}
+	all.Wait()
 }
 
 func TestCancelEndsTheCommand(t *testing.T) {
