@@ -1,0 +1,184 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The strict reading of a script line. encoding/json matches keys in any case,
+// lets the last of two equal keys win and cannot say where in a line a value of
+// the wrong type is; a script must not be read so kindly. All functions here
+// take JSON that was found valid before.
+
+// members calls visit for each member of the object, in order.
+func members(object []byte, visit func(key string, value []byte) error) error {
+	s := string(object)
+	return split(s, func(item string) error {
+		n := stringLen(item)
+		var key string
+		// A string literal of valid JSON always decodes.
+		_ = json.Unmarshal([]byte(item[:n]), &key)
+		value := strings.TrimLeft(item[n:], jsonSpace)[1:]
+		return visit(key, []byte(strings.Trim(value, jsonSpace)))
+	})
+}
+
+// elements calls visit for each element of the array, in order.
+func elements(array []byte, visit func(value []byte) error) error {
+	return split(string(array), func(item string) error { return visit([]byte(item)) })
+}
+
+const jsonSpace = " \t\r\n"
+
+// split calls visit for each trimmed item between the outer brackets of s.
+func split(s string, visit func(item string) error) error {
+	s = strings.Trim(s, jsonSpace)
+	s = strings.Trim(s[1:len(s)-1], jsonSpace)
+	depth, start := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			i += stringLen(s[i:]) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth > 0 {
+				continue
+			}
+			if err := visit(strings.Trim(s[start:i], jsonSpace)); err != nil {
+				return err
+			}
+			start = i + 1
+		}
+	}
+	if s == "" {
+		return nil
+	}
+	return visit(strings.Trim(s[start:], jsonSpace))
+}
+
+// keySet refuses keys that are doubled or unknown.
+type keySet []string
+
+// add notes the key. Known nil admits every key.
+func (k *keySet) add(key string, known []string) error {
+	if slices.Contains(*k, key) {
+		return mistake("the key %q is there twice", key)
+	}
+	if known != nil && !slices.Contains(known, key) {
+		return &scriptMistake{why: fmt.Sprintf("the key %q is unknown", key), fix: nearestFix(key, known)}
+	}
+	*k = append(*k, key)
+	return nil
+}
+
+// nearestFix advises the known name that is most like the given one, or lists
+// them all where none is near.
+func nearestFix(name string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), k); d < least {
+			best, least = k, d
+		}
+	}
+	if best != "" {
+		return "did you mean " + best + "?"
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
+// distance counts the edits (insert, delete, replace, swap of neighbours) that
+// turn a into b.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	var before []int
+	last, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, make([]int, len(b)+1)
+	}
+	return last[len(b)]
+}
+
+// jsonType names the type of a JSON value.
+func jsonType(v []byte) string {
+	switch v[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
+
+func jsonString(key string, v []byte) (string, error) {
+	if v[0] != '"' {
+		return "", mistake("%s must be a string, it is %s", key, jsonType(v))
+	}
+	var s string
+	// A string literal of valid JSON always decodes.
+	_ = json.Unmarshal(v, &s)
+	return s, nil
+}
+
+func jsonBool(key string, v []byte) (bool, error) {
+	if v[0] != 't' && v[0] != 'f' {
+		return false, mistake("%s must be true or false, it is %s", key, jsonType(v))
+	}
+	return v[0] == 't', nil
+}
+
+func jsonInt(key string, v []byte, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err == nil && n >= low && n <= high {
+		return n, nil
+	}
+	is := jsonType(v)
+	if is == "a number" {
+		is = string(v)
+	}
+	switch high {
+	case math.MaxInt64, math.MaxInt32:
+		return 0, mistake("%s must be a whole number of at least %d, it is %s", key, low, is)
+	default:
+		return 0, mistake("%s must be a whole number from %d to %d, it is %s", key, low, high, is)
+	}
+}
+
+// jsonSeconds reads a number of seconds, at most a day.
+func jsonSeconds(key string, v []byte) (time.Duration, error) {
+	n, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || !(n >= 0 && n <= 86400) {
+		return 0, mistake("%s must be a number of seconds from 0 to 86400, it is %s", key, v)
+	}
+	return time.Duration(n * float64(time.Second)), nil
+}
