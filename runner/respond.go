@@ -135,7 +135,7 @@ func (c *collector) take(d model.Delta) {
 
 // finish closes the texts and reports the usage of a response that ended well.
 func (c *collector) finish() *response {
-	r := &response{items: c.items, calls: c.calls, text: c.text.String(), finish: c.reason}
+	r := &response{items: c.items, calls: c.calls, text: c.text.String(), finish: c.reason, usage: c.usage}
 	cut := c.reason == model.Length
 	if c.reasoning > 0 {
 		c.items[c.reasoning-1].Text = c.thought.String()

@@ -58,6 +58,8 @@ type Options struct {
 	// Output bounds the text of one tool result.
 	Output tools.Limit
 	Log    *event.Log
+	// Notices are emitted right after run.started.
+	Notices []event.NoticeEvent
 	// Keep stores what only the provider needs back; nil stores nothing.
 	Keep func(record any) error
 	// Now is the clock; nil means time.Now.
@@ -135,6 +137,9 @@ func (r *run) announce() {
 		e.Instructions = append(e.Instructions, event.FileRef{Path: i.Path, SHA256: i.SHA256})
 	}
 	r.Log.Emit(event.Origin{SessionID: r.SessionID}, e)
+	for _, n := range r.Notices {
+		r.Log.Emit(event.Origin{SessionID: r.SessionID}, n)
+	}
 }
 
 // newSession opens the root session with its prompt.
