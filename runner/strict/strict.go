@@ -134,6 +134,17 @@ func (v Value) IsMap() bool { return v.node != nil && v.node.Kind == yaml.Mappin
 // IsList tells whether the value is a list.
 func (v Value) IsList() bool { return v.node != nil && v.node.Kind == yaml.SequenceNode }
 
+// Len is the number of entries of a mapping or list.
+func (v Value) Len() int {
+	switch {
+	case v.IsMap():
+		return len(v.node.Content) / 2
+	case v.IsList():
+		return len(v.node.Content)
+	}
+	return 0
+}
+
 // Line is where the value begins, from 1; 0 is no line.
 func (v Value) Line() int {
 	if v.node == nil {
