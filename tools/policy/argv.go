@@ -1,0 +1,281 @@
+package policy
+
+import (
+	"path"
+	"strings"
+)
+
+// covers tells whether the block certainly is about the command: every word
+// that the block looks at is literal, and the program is the one it names.
+func (b *block) covers(p *Policy, c *command) bool {
+	if len(c.words) < max(len(b.argv), 1) || !c.words[0].literal {
+		return false
+	}
+	if len(b.argv) > 0 {
+		if !p.isProgram(b.argv[0], c) {
+			return false
+		}
+		for i, alternatives := range b.argv[1:] {
+			if w := c.words[i+1]; !w.literal || !anyPattern(alternatives, w.text) {
+				return false
+			}
+		}
+	}
+	later := c.words[max(len(b.argv), 1):]
+	if b.argvExact && len(later) > 0 {
+		return false
+	}
+	if len(b.argvNone) > 0 {
+		for _, list := range [2][]word{later, c.dropped} {
+			for _, w := range list {
+				if !w.literal || anyOption(b.argvNone, w.text) {
+					return false
+				}
+			}
+		}
+	}
+	if len(b.argvAny) == 0 {
+		return true
+	}
+	for _, w := range later {
+		if w.literal && anyPattern(b.argvAny, w.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// isProgram tells whether the command word certainly is one of the programs.
+// A bare word in a rule stands for the program of that name on PATH, a path
+// for that file.
+func (p *Policy) isProgram(alternatives []pattern, c *command) bool {
+	text := c.words[0].text
+	for _, alt := range alternatives {
+		switch {
+		case alt.any():
+			return true
+		case strings.Contains(alt.text, "/"):
+			if file := p.fileOf(text, c.dir); file != "" && alt.match(file) || alt.relative() && p.relativeProgram(alt, text, c.dir) {
+				return true
+			}
+		case !strings.Contains(text, "/"):
+			if alt.match(text) && (p.resolves(text) || builtins[text] && !c.outermost) {
+				return true
+			}
+		case text[0] == '/' && p.env.LookPath != nil && alt.match(path.Base(text)):
+			if p.resolves(path.Base(text)) && clean(p.env.LookPath(path.Base(text))) == clean(text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p pattern) relative() bool { return !strings.HasPrefix(p.text, "/") }
+
+// relativeProgram matches a rule such as ./build.sh, which is relative to the
+// workspace.
+func (p *Policy) relativeProgram(alt pattern, text, dir string) bool {
+	if !strings.Contains(text, "/") || dir == "" && text[0] != '/' {
+		return false
+	}
+	full := join(dir, text)
+	glob := strings.TrimPrefix(alt.text, "./")
+	for _, root := range p.roots.workspace {
+		if rel, ok := relativeTo(root, full, false); ok && matchWord(glob, rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// fileOf returns the absolute file that a command word names, or an empty
+// string.
+func (p *Policy) fileOf(text, dir string) string {
+	switch {
+	case text == "":
+		return ""
+	case text[0] == '/':
+		return clean(text)
+	case strings.Contains(text, "/"):
+		if dir == "" {
+			return ""
+		}
+		return join(dir, text)
+	case p.env.LookPath == nil:
+		return ""
+	}
+	return clean(p.env.LookPath(text))
+}
+
+// suspects tells whether the block could be about the command, however it is
+// spelled.
+func (b *block) suspects(p *Policy, c *command) bool {
+	if b.suspectsWords(p, c, c.words) {
+		return true
+	}
+	return len(c.full) > 0 && b.suspectsWords(p, c, c.full)
+}
+
+func (b *block) suspectsWords(p *Policy, c *command, words []word) bool {
+	if len(words) == 0 {
+		return false
+	}
+	if len(b.argv) > 0 && !p.maybeProgram(b.argv[0], words[0], c) {
+		return false
+	}
+	next := 1
+	for i := 1; i < len(b.argv); i++ {
+		if clustered(b.argv[i], words[1:]) {
+			continue
+		}
+		at := nextWord(b.argv[i], words, next)
+		if at < 0 {
+			return false
+		}
+		next = at + 1
+	}
+	later := words[min(next, len(words)):]
+	if b.argvExact && len(later) > 0 && len(b.argv) > 0 {
+		return false
+	}
+	for _, w := range later {
+		if w.literal && len(b.argvNone) > 0 && anyPattern(b.argvNone, w.text) {
+			return false
+		}
+	}
+	if len(b.argvAny) == 0 {
+		return true
+	}
+	for _, w := range words[1:] {
+		if anyOption(b.argvAny, w.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// maybeProgram tells whether a command word could mean one of the programs:
+// the folder of the program does not matter.
+func (p *Policy) maybeProgram(alternatives []pattern, w word, c *command) bool {
+	text := w.text
+	if foldCase {
+		text = strings.ToLower(text)
+	}
+	base := path.Base(text)
+	for _, alt := range alternatives {
+		if alt.any() || w.literal && (alt.match(text) || alt.match(base)) {
+			return true
+		}
+		target := path.Base(alt.text)
+		if w.glob && (matchWord(base, target) || matchWord(text, alt.text)) {
+			return true
+		}
+		if !strings.Contains(alt.text, "/") || !w.literal {
+			continue
+		}
+		if p.env.LookPath == nil && !strings.Contains(text, "/") && target == base {
+			return true
+		}
+		if alt.relative() && p.relativeProgram(alt, text, c.shown) {
+			return true
+		}
+		file := p.fileOf(text, c.shown)
+		if file != "" && (alt.match(file) || p.env.Real != nil && alt.match(p.env.Real(file))) {
+			return true
+		}
+	}
+	return false
+}
+
+// nextWord returns the index of the next word that the alternatives match;
+// only options may stand in between.
+func nextWord(alternatives []pattern, words []word, from int) int {
+	for i := from; i < len(words); i++ {
+		w := words[i]
+		if w.literal && anyOption(alternatives, w.text) {
+			return i
+		}
+		if !w.literal || !strings.HasPrefix(w.text, "-") {
+			if anyWildcard(alternatives) {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+func anyWildcard(ps []pattern) bool {
+	for _, p := range ps {
+		if p.any() {
+			return true
+		}
+	}
+	return false
+}
+
+// clustered tells whether one of the alternatives is a cluster of short
+// options, such as -rf, whose letters are all among the options of the words,
+// in whatever spelling: -fr, -r -f.
+func clustered(alternatives []pattern, words []word) bool {
+	for _, alt := range alternatives {
+		if alt.literal && isCluster(alt.text) && len(alt.text) > 2 && len(alt.text) <= 4 && holdsLetters(alt.text[1:], words) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCluster(text string) bool {
+	if len(text) < 2 || text[0] != '-' {
+		return false
+	}
+	for i := 1; i < len(text); i++ {
+		if c := text[i] | 0x20; c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+func holdsLetters(letters string, words []word) bool {
+	have := ""
+	for _, w := range words {
+		if w.text == "--" {
+			break
+		}
+		if isCluster(w.text) {
+			have += w.text[1:]
+		} else if long := longOptions[w.text]; long != "" {
+			have += long
+		}
+	}
+	for i := 0; i < len(letters); i++ {
+		if strings.IndexByte(have, letters[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// longOptions are the long names of short options that rules are often
+// written with.
+var longOptions = map[string]string{"--recursive": "rR", "--force": "f", "--verbose": "v", "--all": "a", "--interactive": "i", "--directory": "d"}
+
+// anyOption tells whether a glob matches the word, or an option that the word
+// abbreviates: many programs take --forc for --force.
+func anyOption(ps []pattern, text string) bool {
+	for _, p := range ps {
+		if p.match(text) {
+			return true
+		}
+		if len(text) > 3 && strings.HasPrefix(text, "--") {
+			name, _, _ := strings.Cut(text, "=")
+			if prefix := p.prefix(); len(prefix) > len(name) && len(name) > 2 && strings.HasPrefix(prefix, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package policy
+
+import "strings"
+
+// gitNeutral are global options of git that change neither the repository
+// nor what is run.
+var gitNeutral = map[string]bool{
+	"-P": true, "--no-pager": true, "--no-replace-objects": true, "--no-lazy-fetch": true,
+	"--no-optional-locks": true, "--no-advice": true, "--literal-pathspecs": true, "--glob-pathspecs": true,
+	"--noglob-pathspecs": true, "--icase-pathspecs": true,
+}
+
+// gitValues are global options of git that take the next word.
+var gitValues = map[string]bool{
+	"-c": true, "--config-env": true, "--exec-path": false, "--git-dir": true, "--work-tree": true,
+	"--namespace": true, "--super-prefix": true, "--attr-source": true, "--list-cmds": false,
+}
+
+// gitRunners are sub-commands of git that run other programs.
+var gitRunners = map[string]bool{"bisect": true, "submodule": true, "rebase": true, "filter-branch": true, "difftool": true, "mergetool": true}
+
+// git judges a git command without its global options. -C names a folder that
+// is judged as a path; options that choose programs make the command opaque.
+func (a *analyser) git(c *command, sc *scope) {
+	inner := *c
+	words := []word{c.words[0]}
+	dirs := sc.dirs
+	i := 1
+options:
+	for i < len(c.words) {
+		w := c.words[i]
+		name, _, joined := strings.Cut(w.text, "=")
+		value, known := gitValues[name]
+		switch {
+		case !strings.HasPrefix(w.text, "-") || w.text == "-" || w.text == "--help" || w.text == "--version" || w.text == "-h" || w.text == "-v":
+			break options
+		case !w.literal:
+			inner.opaque = "an option of git is computed"
+			break options
+		case w.text == "-C" && i+1 < len(c.words):
+			i++
+			if !c.words[i].literal {
+				inner.opaque = "the folder of git is computed"
+				break
+			}
+			dirs = a.gitFolder(c.words[i].text, dirs, sc)
+		case gitNeutral[w.text]:
+		default:
+			if inner.opaque = "the option " + name + " of git cannot be judged"; known && value && !joined {
+				i++
+			}
+		}
+		inner.dropped = append(inner.dropped, w)
+		i++
+	}
+	inner.words = append(words, c.words[i:]...)
+	if len(inner.dropped) > 0 {
+		inner.full = c.words
+	}
+	a.emit(&inner, sc)
+	if len(inner.words) > 1 && gitRunners[inner.words[1].text] {
+		a.carried(&inner, sc)
+	}
+}
+
+func (a *analyser) gitFolder(dir string, from []string, sc *scope) []string {
+	var to []string
+	for _, d := range from {
+		full := join(d, dir)
+		to = appendNew(to, full)
+		a.add(unit{action: a.p.located(KindRead, full), implied: true}, sc)
+	}
+	return to
+}

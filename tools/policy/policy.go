@@ -1,0 +1,369 @@
+// Package policy decides what an agent may attempt.
+//
+// A tool declares the actions of a call (an argument vector, a path, a host,
+// a tool of a server, or the tool itself); Load pools the rules of all
+// policy files, and Policy.Decide judges every action and returns the
+// strictest effect with the rule and the line that decided. Deny beats ask,
+// ask beats allow, allow beats the default; order and layer play no part.
+//
+// The package is not responsible for carrying a decision out: answers,
+// grants, counting refusals and the kernel sandbox live elsewhere. It knows
+// tools only by name. It reads files in Load and nothing anywhere else:
+// look-ups on PATH and real names of paths are handed in. A Policy does not
+// change after Load and may be used by many goroutines.
+package policy
+
+import (
+	"encoding/json"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Effect is what happens to an action.
+type Effect string
+
+// The effects, from the mildest to the strictest.
+const (
+	Allow Effect = "allow"
+	Ask   Effect = "ask"
+	Deny  Effect = "deny"
+)
+
+// stricter tells whether e is stricter than other.
+func (e Effect) stricter(other Effect) bool { return e.rank() > other.rank() }
+
+func (e Effect) rank() int {
+	switch e {
+	case Allow:
+		return 1
+	case Ask:
+		return 2
+	case Deny:
+		return 3
+	}
+	return 0
+}
+
+// OnAsk is what becomes of a question that no grant answers.
+type OnAsk string
+
+// The ways to answer a question when nobody is there.
+const (
+	AskDeny     OnAsk = "deny"
+	AskFail     OnAsk = "fail"
+	AskDefer    OnAsk = "defer"
+	AskApprover OnAsk = "approver"
+)
+
+// OnDeny is whether a refusal counts for the exit code.
+type OnDeny string
+
+// The weights of a refusal, from the mildest to the strictest.
+const (
+	DenyContinue OnDeny = "continue"
+	DenyReport   OnDeny = "report"
+	DenyFail     OnDeny = "fail"
+)
+
+func (o OnDeny) rank() int {
+	switch o {
+	case DenyContinue:
+		return 1
+	case DenyReport:
+		return 2
+	case DenyFail:
+		return 3
+	}
+	return 0
+}
+
+// Kind is what an action touches.
+type Kind string
+
+// The kinds of actions.
+const (
+	KindExec   Kind = "exec"
+	KindRead   Kind = "read"
+	KindWrite  Kind = "write"
+	KindDelete Kind = "delete"
+	KindTool   Kind = "tool"
+	KindHost   Kind = "host"
+	KindMCP    Kind = "mcp"
+)
+
+// Action is one thing a call would do.
+type Action struct {
+	Kind Kind
+	// Argv is the vector of an exec action as it would be executed. A shell
+	// with a script is looked into.
+	Argv []string
+	// Dir is the absolute working directory of an exec action.
+	Dir string
+	// Path is the absolute, cleaned path of a read, write or delete as it was
+	// written, Real its name after symbolic links; an empty Real is Path.
+	Path, Real string
+	// Tool is the tool of a tool action, or the server's tool of an mcp
+	// action; Args are its arguments, nil for those of the call.
+	Tool string
+	Args json.RawMessage
+	// Host is name:port.
+	Host string
+	// Server is the server of an mcp action.
+	Server string
+}
+
+// Exec returns the action of running argv in the absolute folder dir.
+func Exec(dir string, argv ...string) Action {
+	return Action{Kind: KindExec, Dir: dir, Argv: argv}
+}
+
+// Read returns the action of reading a path.
+func Read(path, real string) Action { return Action{Kind: KindRead, Path: path, Real: real} }
+
+// Write returns the action of writing a path.
+func Write(path, real string) Action { return Action{Kind: KindWrite, Path: path, Real: real} }
+
+// Delete returns the action of deleting a path.
+func Delete(path, real string) Action { return Action{Kind: KindDelete, Path: path, Real: real} }
+
+// Tool returns the action of using a tool that is no command, path, host or
+// server.
+func Tool(name string, args json.RawMessage) Action {
+	return Action{Kind: KindTool, Tool: name, Args: args}
+}
+
+// Call is one call of a tool with everything it would do.
+type Call struct {
+	Tool string
+	Args json.RawMessage
+	// Agent is the path of the calling agent; empty is the root.
+	Agent string
+	// Actions are judged one by one. Without any, only a deny rule that names
+	// the tool stops the call.
+	Actions []Action
+}
+
+// The deciders of a verdict.
+const (
+	byPolicy  = "policy"
+	byDefault = "default"
+	bySandbox = "sandbox"
+	byYolo    = "yolo"
+)
+
+// Part is one judged action.
+type Part struct {
+	Action Action
+	Effect Effect
+	// DecidedBy is policy (a rule), default, sandbox (a protected folder or
+	// a place outside the writable roots) or yolo.
+	DecidedBy string
+	// RuleID, Layer, File and Line name the rule that decided, if one did.
+	RuleID, Layer, File string
+	Line                int
+	// Reason is one clause for the model.
+	Reason string
+
+	rule *rule
+}
+
+// Verdict is the decision on a call.
+type Verdict struct {
+	Effect Effect
+	// DecidedBy is policy (a rule), default, sandbox or yolo.
+	DecidedBy string
+	// RuleID, Layer, File and Line name the rule that decided, if one did.
+	RuleID, Layer, Reason, File string
+	Line                        int
+	// OnDeny says whether a refusal by this verdict counts.
+	OnDeny OnDeny
+	// OnAsk says what becomes of the question if the effect is ask.
+	OnAsk OnAsk
+	// MaxScope is the longest life of a yes that the rule grants; empty is no
+	// limit.
+	MaxScope string
+	// Action is the action that decided.
+	Action Action
+	// Parts are all judged actions; the strictest one decided.
+	Parts []Part
+}
+
+// LayerRef is a source of rules, by the hash of its bytes.
+type LayerRef struct{ Path, Layer, SHA256 string }
+
+// Policy is the pool of all rules.
+type Policy struct {
+	rules    []*rule
+	byKind   map[Kind]*ruleSet
+	settings settings
+	roots    rootSet
+	env      Env
+	yolo     bool
+	preset   string
+	layers   []LayerRef
+	sha256   string
+	tests    []Test
+	notices  []string
+	parsers  sync.Pool
+}
+
+// ruleSet holds the rules that can match one kind of action.
+type ruleSet struct{ deny, ask, allow []*rule }
+
+func (p *Policy) set(kind Kind) *ruleSet {
+	if s := p.byKind[kind]; s != nil {
+		return s
+	}
+	return &ruleSet{}
+}
+
+// Decide judges a call.
+func (p *Policy) Decide(c Call) Verdict {
+	if c.Agent == "" {
+		c.Agent = "/root"
+	}
+	c.Tool = canonicalTool(c.Tool)
+	if r := p.deniedTool(&c); r != nil {
+		part := p.rulePart(Tool(c.Tool, c.Args), r)
+		return p.verdict([]Part{part})
+	}
+	if len(c.Actions) == 0 {
+		return p.verdict([]Part{{Action: Tool(c.Tool, c.Args), Effect: Allow, DecidedBy: byDefault}})
+	}
+	var parts []Part
+	for i := range c.Actions {
+		parts = p.judge(parts, &c, &c.Actions[i])
+	}
+	if len(parts) == 0 {
+		// A script without any command, such as a comment, does nothing.
+		parts = []Part{{Action: c.Actions[0], Effect: Allow, DecidedBy: byDefault}}
+	}
+	return p.verdict(parts)
+}
+
+// verdict returns the strictest of the parts.
+func (p *Policy) verdict(parts []Part) Verdict {
+	best := 0
+	for i := range parts {
+		if parts[i].Effect.stricter(parts[best].Effect) {
+			best = i
+		}
+	}
+	d := parts[best]
+	v := Verdict{
+		Effect: d.Effect, DecidedBy: d.DecidedBy, RuleID: d.RuleID, Layer: d.Layer,
+		Reason: d.Reason, File: d.File, Line: d.Line, Action: d.Action, Parts: parts,
+		OnDeny: p.OnDeny(), OnAsk: p.OnAsk(),
+	}
+	if d.rule != nil {
+		v.MaxScope = d.rule.maxScope
+		if d.rule.onDeny != "" {
+			v.OnDeny = d.rule.onDeny
+		}
+		if d.rule.onAsk != "" {
+			v.OnAsk = d.rule.onAsk
+		}
+	}
+	return v
+}
+
+// deniedTool returns the deny rule that stops the call because of its tool's
+// name, or nil.
+func (p *Policy) deniedTool(c *Call) *rule {
+	set := p.byKind[KindTool]
+	if set == nil || len(set.deny) == 0 {
+		return nil
+	}
+	a := Tool(c.Tool, c.Args)
+	for _, r := range set.deny {
+		if r.matches(p, &subject{call: c, action: &a}) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Denied tells whether the tool is refused whatever its arguments and whoever
+// calls it. Such a tool is not offered to the model.
+func (p *Policy) Denied(tool string) bool {
+	tool = canonicalTool(tool)
+	for _, r := range p.set(KindTool).deny {
+		if len(r.except) == 0 && len(r.args) == 0 && len(r.agent) == 0 && anyPattern(r.tool, tool) {
+			return true
+		}
+	}
+	return false
+}
+
+// Default returns what happens to an action that no rule decides.
+func (p *Policy) Default() Effect { return p.settings.defaultEffect }
+
+// OnAsk returns what becomes of a question if the deciding rule does not say.
+func (p *Policy) OnAsk() OnAsk {
+	if p.settings.onAsk == "" {
+		return AskDeny
+	}
+	return p.settings.onAsk
+}
+
+// OnDeny returns whether a refusal counts if the deciding rule does not say.
+func (p *Policy) OnDeny() OnDeny {
+	if p.settings.onDeny == "" {
+		return DenyReport
+	}
+	return p.settings.onDeny
+}
+
+// OnSandboxRefusal returns whether something that the sandbox seems to have
+// refused inside an allowed command counts.
+func (p *Policy) OnSandboxRefusal() OnDeny {
+	if p.settings.onSandboxRefusal == "" {
+		return DenyContinue
+	}
+	return p.settings.onSandboxRefusal
+}
+
+// MaxDenials returns how many refusals end a run; 0 means not set.
+func (p *Policy) MaxDenials() int { return p.settings.maxDenials }
+
+// Approval returns the approval policy that decides unmatched commands and
+// patches: untrusted, on-failure, on-request, never, or empty.
+func (p *Policy) Approval() string { return p.settings.approval }
+
+// Network tells whether commands have the network.
+func (p *Policy) Network() bool { return p.settings.network == Allow }
+
+// AddDirs returns the absolute folders that the policy adds to the writable
+// roots.
+func (p *Policy) AddDirs() []string { return append([]string(nil), p.settings.addDirs...) }
+
+// DenyRead returns the globs of files that nobody may read: absolute ones, or
+// relative to the workspace.
+func (p *Policy) DenyRead() []string { return append([]string(nil), p.settings.denyRead...) }
+
+// Unprotected returns the absolute protected folders whose protection a rule
+// lifts by naming them.
+func (p *Policy) Unprotected() []string { return append([]string(nil), p.roots.lifted...) }
+
+// SHA256 returns the hash of everything the pool was made of.
+func (p *Policy) SHA256() string { return p.sha256 }
+
+// Layers returns the sources of the pool, the strongest first.
+func (p *Policy) Layers() []LayerRef { return append([]LayerRef(nil), p.layers...) }
+
+// PresetName returns the preset in force, or an empty string.
+func (p *Policy) PresetName() string { return p.preset }
+
+// Tests returns the cases written in the files of the pool.
+func (p *Policy) Tests() []Test { return append([]Test(nil), p.tests...) }
+
+// Notices returns what was left out of the pool and why, one sentence each.
+func (p *Policy) Notices() []string { return append([]string(nil), p.notices...) }
+
+func (p *Policy) parser() *syntax.Parser {
+	if parser, ok := p.parsers.Get().(*syntax.Parser); ok {
+		return parser
+	}
+	return syntax.NewParser(syntax.Variant(syntax.LangBash))
+}

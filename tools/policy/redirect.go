@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// feed is what here-documents and here-strings give to a command.
+type feed struct {
+	text  string
+	subst bool
+}
+
+// redirects adds the files that a statement reads and writes, and returns its
+// here-documents.
+func (a *analyser) redirects(s *syntax.Stmt, sc *scope) *feed {
+	var fed *feed
+	for _, r := range s.Redirs {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			fed = a.feed(fed, r.Hdoc, sc)
+		case syntax.WordHdoc:
+			fed = a.feed(fed, r.Word, sc)
+		case syntax.RdrIn:
+			a.redirect(r.Word, sc, KindRead)
+		case syntax.RdrInOut:
+			a.redirect(r.Word, sc, KindRead, KindWrite)
+		case syntax.DplIn, syntax.DplOut:
+			if !isDescriptor(r.Word.Lit()) {
+				a.redirect(r.Word, sc, KindWrite)
+			}
+		default:
+			a.redirect(r.Word, sc, KindWrite)
+		}
+	}
+	return fed
+}
+
+// isDescriptor tells whether the target of >& is a descriptor, which may be
+// moved ("2-") or closed ("-").
+func isDescriptor(text string) bool {
+	return text != "" && strings.Trim(strings.TrimSuffix(text, "-"), "0123456789") == ""
+}
+
+func (a *analyser) feed(fed *feed, w *syntax.Word, sc *scope) *feed {
+	if fed == nil {
+		fed = &feed{}
+	}
+	if w == nil {
+		return fed
+	}
+	fed.subst = a.nested(w, sc) || fed.subst
+	fed.text += a.plain(w, sc) + "\n"
+	return fed
+}
+
+// redirect adds one file.
+func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
+	w := a.word(target, sc)
+	names := w.guess
+	if w.literal {
+		names = []string{w.text}
+	}
+	lost := sc.lost && (len(names) != 1 || !strings.HasPrefix(names[0], "/"))
+	if !w.literal || lost {
+		a.addOpaque("the target of a redirection is not certain", sc)
+	}
+	for _, name := range names {
+		if name == "" || harmlessDevice(name) {
+			continue
+		}
+		for _, dir := range sc.dirs {
+			full := join(dir, name)
+			for _, kind := range kinds {
+				a.add(unit{action: a.p.located(kind, full), guess: !w.literal}, sc)
+			}
+			if strings.HasPrefix(name, "/") {
+				break
+			}
+		}
+	}
+}
+
+// located returns the action on a path with its real name.
+func (p *Policy) located(kind Kind, full string) Action {
+	act := Action{Kind: kind, Path: full}
+	if p.env.Real != nil {
+		act.Real = p.env.Real(full)
+	}
+	return act
+}
+
+// harmlessDevice tells whether a name is a device that stores nothing.
+func harmlessDevice(name string) bool {
+	switch name {
+	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom":
+		return true
+	}
+	rest, ok := strings.CutPrefix(name, "/dev/fd/")
+	return ok && rest != "" && strings.Trim(rest, "0123456789") == ""
+}

@@ -1,0 +1,468 @@
+package policy
+
+import (
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// The limits of one script. The parser calls itself for each level of
+// nesting, and a Go stack that overflows cannot be caught, so that a script
+// is measured before it is parsed.
+const (
+	maxScript   = 1 << 20
+	maxNesting  = 16_000
+	maxCommands = 4096
+	maxDepth    = 12
+)
+
+// command is one simple command of a script.
+type command struct {
+	// words are the command after its wrappers and global options; dropped
+	// are the options that were taken out.
+	words, dropped []word
+	// full are the words before options were taken out, if any were.
+	full []word
+	// dir is the folder it runs in, empty if that is not certain; shown is
+	// the most likely one.
+	dir, shown string
+	// opaque says why the command cannot be judged by its words.
+	opaque string
+	// env is the env command whose assignments need a rule of their own.
+	env []word
+	// function says that the name is that of a function of the script.
+	function bool
+	// feed is the here-document that is its standard input.
+	feed *feed
+	// outermost says that the vector is what drover itself starts.
+	outermost bool
+}
+
+// unit is one thing of a script that has to be judged: a command, a path, or
+// (with neither) a construct that cannot be judged.
+type unit struct {
+	cmd    *command
+	action Action
+	opaque string
+	// inside says that the unit lies inside an opaque construct.
+	inside bool
+	// guess says that only deny and ask rules are tried.
+	guess bool
+	// implied says that a read inside the workspace follows from the command.
+	implied bool
+	// unread says that the script is too large to look for denied commands.
+	unread bool
+}
+
+// analyser turns a vector or a script into units.
+type analyser struct {
+	p        *Policy
+	text     string
+	units    []unit
+	commands int
+	guessing int
+}
+
+func (p *Policy) analyse(a *Action) []unit {
+	an := analyser{p: p}
+	sc := &scope{dirs: []string{clean(a.Dir)}}
+	c := command{words: literals(a.Argv), outermost: true}
+	if len(c.words) > 0 {
+		an.command(&c, sc)
+	}
+	return an.units
+}
+
+func (a *analyser) add(u unit, sc *scope) {
+	u.inside = u.inside || sc.opaque
+	u.guess = u.guess || sc.guess
+	a.units = append(a.units, u)
+}
+
+func (a *analyser) addOpaque(why string, sc *scope) {
+	if !sc.guess {
+		a.add(unit{opaque: why}, sc)
+	}
+}
+
+// script judges the text of a script.
+func (a *analyser) script(text string, sc *scope) {
+	if sc.depth++; sc.depth > maxDepth || tooComplex(text) {
+		a.add(unit{opaque: "the script is too large or too deep to be judged", unread: true}, sc)
+		return
+	}
+	parser := a.p.parser()
+	file, err := parser.Parse(strings.NewReader(text), "")
+	a.p.parsers.Put(parser)
+	outer := a.text
+	a.text = text
+	if err != nil {
+		a.broken(text, file, sc)
+	} else {
+		sc.funcs = functions(file, sc.funcs)
+		if wanders(file, text) {
+			sc.lost = true
+		}
+		a.stmts(file.Stmts, sc)
+	}
+	a.text = outer
+}
+
+// broken judges what can be read of a script that does not parse.
+func (a *analyser) broken(text string, file *syntax.File, sc *scope) {
+	a.addOpaque("the script cannot be parsed", sc)
+	guess := sc.child()
+	guess.guess = true
+	if file != nil {
+		a.stmts(file.Stmts, guess)
+	}
+	parser := a.p.parser()
+	defer a.p.parsers.Put(parser)
+	for i, line := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }) {
+		if i >= 256 {
+			a.add(unit{opaque: "the script cannot be parsed", unread: true}, sc)
+			return
+		}
+		if part, err := parser.Parse(strings.NewReader(line), ""); err == nil {
+			a.text = line
+			a.stmts(part.Stmts, guess)
+			continue
+		}
+		if words := strings.Fields(strings.NewReplacer(`'`, "", `"`, "", `\`, "").Replace(line)); len(words) > 0 {
+			a.command(&command{words: literals(words)}, guess)
+		}
+	}
+}
+
+// tooComplex tells whether a script could nest too deeply for the parser: it
+// counts everything that can open a level.
+func tooComplex(text string) bool {
+	if len(text) > maxScript {
+		return true
+	}
+	if len(text) <= maxNesting {
+		return false
+	}
+	opening := "({["
+	if strings.Contains(text, "((") || strings.ContainsAny(text, "[") {
+		opening = "({[-~!?*+"
+	}
+	n := 0
+	for i := 0; i < len(text); i++ {
+		if strings.IndexByte(opening, text[i]) >= 0 {
+			n++
+		}
+	}
+	for _, w := range []string{"if", "while", "until", "for", "case", "select", "time", "coproc", "function"} {
+		n += strings.Count(text, w)
+	}
+	return n > maxNesting
+}
+
+// functions returns the names of the functions that a script defines.
+func functions(file *syntax.File, known map[string]bool) map[string]bool {
+	if !mayDefine(file) {
+		return known
+	}
+	names := map[string]bool{}
+	for name := range known {
+		names[name] = true
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if f, ok := n.(*syntax.FuncDecl); ok {
+			if f.Name != nil {
+				names[f.Name.Value] = true
+			}
+			for _, name := range f.Names {
+				names[name.Value] = true
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// mayDefine is false for the plain commands that most scripts are.
+func mayDefine(file *syntax.File) bool {
+	for _, s := range file.Stmts {
+		switch s.Cmd.(type) {
+		case *syntax.CallExpr, nil:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// wanders tells whether the folder may change where the order of commands is
+// not the order of the text: in loops and functions.
+func wanders(file *syntax.File, text string) bool {
+	if !mayDefine(file) || !strings.Contains(text, "cd") && !strings.Contains(text, "pushd") && !strings.Contains(text, "popd") {
+		return false
+	}
+	found := false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.ForClause, *syntax.WhileClause, *syntax.FuncDecl:
+			syntax.Walk(n, func(inner syntax.Node) bool {
+				if call, ok := inner.(*syntax.CallExpr); ok && len(call.Args) > 0 && changesDir(call.Args[0].Lit()) {
+					found = true
+				}
+				return !found
+			})
+			return false
+		}
+		return !found
+	})
+	return found
+}
+
+func changesDir(name string) bool {
+	return name == "cd" || name == "pushd" || name == "popd"
+}
+
+func (a *analyser) source(n syntax.Node) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if to > uint(len(a.text)) || from > to {
+		return "?"
+	}
+	return a.text[from:to]
+}
+
+func (a *analyser) stmts(list []*syntax.Stmt, sc *scope) {
+	for _, s := range list {
+		a.stmt(s, sc)
+	}
+}
+
+// stmt judges a statement and returns the folders in which the shell may be
+// if it succeeds.
+func (a *analyser) stmt(s *syntax.Stmt, sc *scope) []string {
+	if s.Background || s.Coprocess || s.Disown {
+		sc = sc.child()
+	}
+	fed := a.redirects(s, sc)
+	if s.Cmd == nil {
+		return sc.dirs
+	}
+	return a.cmd(s, s.Cmd, fed, sc)
+}
+
+func (a *analyser) cmd(s *syntax.Stmt, cmd syntax.Command, fed *feed, sc *scope) []string {
+	switch x := cmd.(type) {
+	case *syntax.CallExpr:
+		return a.call(x, fed, sc)
+	case *syntax.BinaryCmd:
+		return a.binary(x, sc)
+	case *syntax.Block:
+		a.stmts(x.Stmts, sc)
+	case *syntax.Subshell:
+		a.stmts(x.Stmts, sc.child())
+	case *syntax.IfClause:
+		for ; x != nil; x = x.Else {
+			a.stmts(x.Cond, sc)
+			a.stmts(x.Then, sc)
+		}
+	case *syntax.WhileClause:
+		a.stmts(x.Cond, sc)
+		a.stmts(x.Do, sc)
+	case *syntax.ForClause:
+		a.loop(x, sc)
+	case *syntax.CaseClause:
+		a.opaqueIf(a.nested(x.Word, sc), sc)
+		for _, item := range x.Items {
+			for _, p := range item.Patterns {
+				a.opaqueIf(a.nested(p, sc), sc)
+			}
+			a.stmts(item.Stmts, sc)
+		}
+	case *syntax.FuncDecl:
+		if x.Body != nil {
+			a.stmt(x.Body, sc.child())
+		}
+	case *syntax.TimeClause:
+		if x.Stmt != nil {
+			return a.stmt(x.Stmt, sc)
+		}
+	case *syntax.CoprocClause:
+		if x.Stmt != nil {
+			a.stmt(x.Stmt, sc.child())
+		}
+	case *syntax.DeclClause:
+		a.declare(x, sc)
+	case *syntax.ArithmCmd, *syntax.TestClause, *syntax.LetClause:
+		a.opaqueIf(a.nested(x, sc) || assignsProgram(x), sc)
+	default:
+		a.addOpaque("the construct is unknown", sc)
+		a.nested(x, sc)
+	}
+	return sc.dirs
+}
+
+// opaqueIf adds an opaque construct for commands that run inside a word.
+func (a *analyser) opaqueIf(found bool, sc *scope) {
+	if found {
+		a.addOpaque("a command substitution cannot be judged", sc)
+	}
+}
+
+func (a *analyser) binary(x *syntax.BinaryCmd, sc *scope) []string {
+	switch x.Op {
+	case syntax.AndStmt:
+		ok := a.stmt(x.X, sc)
+		all, lost := sc.dirs, sc.lost
+		sc.dirs = ok
+		ok = a.stmt(x.Y, sc)
+		sc.dirs, sc.lost = union(all, sc.dirs), sc.lost || lost
+		return ok
+	case syntax.OrStmt:
+		a.stmt(x.X, sc)
+		a.stmt(x.Y, sc)
+		return sc.dirs
+	}
+	a.stmt(x.X, sc.child())
+	a.piped(x.X, x.Y, sc)
+	a.stmt(x.Y, sc.child())
+	return sc.dirs
+}
+
+// piped looks at what is printed into a shell.
+func (a *analyser) piped(from, to *syntax.Stmt, sc *scope) {
+	call, ok := to.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || !shells[path.Base(a.plain(call.Args[0], sc))] {
+		return
+	}
+	if left, ok := from.Cmd.(*syntax.BinaryCmd); ok {
+		from = left.Y
+	}
+	if text := a.output([]*syntax.Stmt{from}, sc); text != "" {
+		a.guessScript(text, sc)
+	}
+	if len(from.Redirs) > 0 {
+		for _, r := range from.Redirs {
+			if r.Hdoc != nil {
+				a.guessScript(a.plain(r.Hdoc, sc), sc)
+			}
+		}
+	}
+}
+
+func (a *analyser) loop(x *syntax.ForClause, sc *scope) {
+	iter, ok := x.Loop.(*syntax.WordIter)
+	if !ok {
+		a.opaqueIf(a.nested(x.Loop, sc), sc)
+		a.stmts(x.Do, sc)
+		return
+	}
+	var values []string
+	for _, item := range iter.Items {
+		w := a.word(item, sc)
+		a.opaqueIf(w.subst, sc)
+		if w.literal {
+			values = append(values, w.text)
+		} else {
+			values = append(values, w.guess...)
+		}
+	}
+	if choosesProgram(iter.Name.Value) {
+		a.addOpaque("the variable "+iter.Name.Value+" chooses programs", sc)
+	}
+	if len(values) > 0 {
+		sc.set(iter.Name.Value, values[:1])
+	}
+	a.stmts(x.Do, sc)
+	if !a.p.hasCommandRules() {
+		return
+	}
+	for _, v := range values[min(1, len(values)):min(16, len(values))] {
+		guess := sc.child()
+		guess.guess = true
+		guess.set(iter.Name.Value, []string{v})
+		a.stmts(x.Do, guess)
+	}
+}
+
+// substitution judges commands that run inside a word.
+func (a *analyser) substitution(stmts []*syntax.Stmt, sc *scope) {
+	inner := sc.child()
+	inner.opaque = true
+	a.stmts(stmts, inner)
+}
+
+// nested judges all commands inside the expansions of a node and tells
+// whether there were any.
+func (a *analyser) nested(n syntax.Node, sc *scope) bool {
+	found := false
+	if isNil(n) {
+		return false
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch x := n.(type) {
+		case *syntax.CmdSubst:
+			found = true
+			a.substitution(x.Stmts, sc)
+			return false
+		case *syntax.ProcSubst:
+			found = true
+			a.substitution(x.Stmts, sc)
+			return false
+		case *syntax.ParamExp:
+			if x.Exp != nil && x.Param != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
+				a.assigned(x.Param.Value, x.Exp.Word, sc)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func isNil(n syntax.Node) bool {
+	switch x := n.(type) {
+	case nil:
+		return true
+	case *syntax.Word:
+		return x == nil
+	}
+	return false
+}
+
+// call judges a simple command.
+func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
+	c := command{}
+	var unsafe []string
+	for _, as := range x.Assigns {
+		subst := a.assign(as, sc)
+		switch {
+		case subst:
+			c.opaque = "a command substitution cannot be judged"
+		case as.Name == nil:
+		case len(x.Args) == 0 && !choosesProgram(as.Name.Value):
+		case !a.p.safeVariable(as.Name.Value):
+			unsafe = append(unsafe, as.Name.Value)
+		}
+	}
+	if len(unsafe) > 0 {
+		c.opaque = "the variable " + unsafe[0] + " is not known to be harmless"
+	}
+	if len(x.Args) == 0 {
+		if c.opaque != "" {
+			a.addOpaque(c.opaque, sc)
+		}
+		return sc.dirs
+	}
+	c.words = make([]word, len(x.Args))
+	for i, w := range x.Args {
+		c.words[i] = a.word(w, sc)
+		if c.words[i].subst && c.opaque == "" {
+			c.opaque = "a command substitution cannot be judged"
+		}
+	}
+	if fed != nil {
+		c.feed = fed
+		if fed.subst && c.opaque == "" {
+			c.opaque = "a command substitution cannot be judged"
+		}
+	}
+	return a.command(&c, sc)
+}

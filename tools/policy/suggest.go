@@ -1,0 +1,93 @@
+package policy
+
+// catalogue are the names of all tools, whether built, enabled or not.
+var catalogue = []string{
+	"exec_command", "write_stdin", "shell", "shell_command", "local_shell", "apply_patch", "write_file",
+	"search_in_files", "list_dir", "view_image", "drover_help", "update_plan", "get_goal", "create_goal", "update_goal",
+	"request_user_input", "request_permissions", "spawn_agent", "send_input", "wait_agent", "close_agent",
+	"resume_agent", "send_message", "followup_task", "list_agents", "spawn_agents_on_csv", "report_agent_job_result",
+	"list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource", "tool_search", "tool_suggest", "exec",
+	"wait", "test_sync_tool", "check",
+}
+
+// canonicalTool returns the name of a tool that is known under several.
+func canonicalTool(name string) string {
+	switch name {
+	case "container.exec":
+		return "shell"
+	case "applypatch":
+		return "apply_patch"
+	case "astracode_help":
+		return "drover_help"
+	}
+	return name
+}
+
+// foreign are keys that other products use for ours.
+var foreign = map[string]string{
+	"command": "argv", "commands": "argv", "cmd": "argv", "command_prefix": "argv", "prefix": "argv", "pattern": "argv",
+	"exec": "argv", "arguments": "args", "decision": "effect", "action": "effect", "name": "id", "paths": "path", "file": "path",
+	"files": "path", "tools": "tool", "hosts": "host", "domain": "host", "server": "mcp", "justification": "reason",
+	"message": "reason", "unless": "except", "exclude": "except", "default_effect": "default", "approval_policy": "approval",
+}
+
+// nearestKey returns the key that a misspelled or foreign one probably means,
+// or an empty string.
+func nearestKey(key string, known []string) string {
+	if near := nearest(key, known); near != "" {
+		return near
+	}
+	names := make([]string, 0, len(foreign))
+	for name, ours := range foreign {
+		for _, k := range known {
+			if k == ours {
+				names = append(names, name)
+			}
+		}
+	}
+	if near := nearest(key, names); near != "" {
+		return foreign[near]
+	}
+	return ""
+}
+
+// nearest returns the candidate with the smallest edit distance, if it is
+// small, or an empty string. Of several the first in the alphabet wins.
+func nearest(word string, candidates []string) string {
+	best, distance := "", max(len(word)/3, 1)+1
+	if len(word) > 64 {
+		return ""
+	}
+	for _, c := range candidates {
+		if d := editDistance(word, c); d < distance || d == distance && best != "" && c < best {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, replacements and swaps of
+// neighbours.
+func editDistance(a, b string) int {
+	before := make([]int, len(b)+1)
+	last := make([]int, len(b)+1)
+	now := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,383 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// wrapper is a program that runs the command in its last words and adds
+// nothing that a policy cares about.
+type wrapper struct {
+	// flags are short options without a value, values those with one.
+	flags, values string
+	// long names the long options; true ones take the next word if they hold
+	// no "=".
+	long map[string]bool
+	// operands is the number of words between the options and the command.
+	operands int
+	// numbers says that -5 is an option.
+	numbers bool
+	// own says that the wrapper needs a rule of its own, too.
+	own bool
+}
+
+// wrappers are the programs that are looked through.
+var wrappers = map[string]wrapper{
+	"timeout": {flags: "vfp", values: "ks", operands: 1, long: map[string]bool{
+		"--foreground": false, "--preserve-status": false, "--verbose": false, "--kill-after": true, "--signal": true}},
+	"nice":    {values: "n", numbers: true, long: map[string]bool{"--adjustment": true}},
+	"nohup":   {},
+	"time":    {flags: "pv", values: "f", long: map[string]bool{"--portability": false, "--verbose": false, "--format": true}},
+	"stdbuf":  {values: "ioe", long: map[string]bool{"--input": true, "--output": true, "--error": true}},
+	"command": {flags: "p"},
+	"builtin": {},
+	"exec":    {flags: "cl", values: "a"},
+	"setsid":  {flags: "cfw", long: map[string]bool{"--ctty": false, "--fork": false, "--wait": false}},
+	"ionice": {flags: "t", values: "cn", long: map[string]bool{
+		"--ignore": false, "--class": true, "--classdata": true}},
+	"sudo": {flags: "AbEHKknPSBN", values: "CghpTUu", own: true, long: map[string]bool{
+		"--user": true, "--group": true, "--non-interactive": false, "--set-home": false, "--stdin": false, "--prompt": true,
+		"--background": false, "--preserve-groups": false, "--reset-timestamp": false}},
+	"doas": {flags: "nL", values: "u", own: true},
+	"xargs": {flags: "0oprtx", values: "dEILnPs", long: map[string]bool{
+		"--null": false, "--delimiter": true, "--eof": false, "--replace": false, "--max-lines": false, "--max-args": true,
+		"--max-procs": true, "--interactive": false, "--no-run-if-empty": false, "--max-chars": true, "--verbose": false,
+		"--exit": false, "--show-limits": false, "--open-tty": false}},
+}
+
+// split returns the command behind the wrapper. It is not certain if an
+// option is unknown or computed.
+func (w wrapper) split(words []word) (rest []word, certain bool) {
+	i := 1
+	for i < len(words) {
+		opt := words[i].text
+		if !words[i].literal {
+			return nil, false
+		}
+		if opt == "--" {
+			i++
+			break
+		}
+		if len(opt) < 2 || opt[0] != '-' {
+			break
+		}
+		n, ok := w.option(opt)
+		if !ok {
+			return nil, false
+		}
+		for k := i + 1; k < i+n && k < len(words); k++ {
+			if !words[k].literal {
+				return nil, false
+			}
+		}
+		i += n
+	}
+	for range w.operands {
+		if i < len(words) && !words[i].literal {
+			return nil, false
+		}
+		i++
+	}
+	if i >= len(words) {
+		return nil, true
+	}
+	return words[i:], true
+}
+
+// option returns the number of words that an option takes.
+func (w wrapper) option(opt string) (int, bool) {
+	if strings.HasPrefix(opt, "--") {
+		name, _, joined := strings.Cut(opt, "=")
+		value, ok := w.long[name]
+		if value && !joined {
+			return 2, ok
+		}
+		return 1, ok
+	}
+	if w.numbers && strings.Trim(opt[1:], "0123456789") == "" {
+		return 1, true
+	}
+	for k := 1; k < len(opt); k++ {
+		switch {
+		case strings.IndexByte(w.flags, opt[k]) >= 0:
+		case strings.IndexByte(w.values, opt[k]) >= 0:
+			if k+1 < len(opt) {
+				return 1, true
+			}
+			return 2, true
+		default:
+			return 0, false
+		}
+	}
+	return 1, true
+}
+
+// command judges a simple command, whatever stands in front of it, and
+// returns the folders in which the shell may be afterwards.
+func (a *analyser) command(c *command, sc *scope) []string {
+	if a.commands++; a.commands > maxCommands {
+		if a.commands == maxCommands+1 {
+			a.add(unit{opaque: "the script holds too many commands", unread: true}, sc)
+		}
+		return sc.dirs
+	}
+	c.shown = sc.dir()
+	if len(sc.dirs) == 1 && !sc.lost {
+		c.dir = sc.dirs[0]
+	}
+	if slices.ContainsFunc(c.words, func(w word) bool { return !w.literal }) {
+		a.guessed(c, sc)
+	}
+	first := c.words[0]
+	if !first.literal {
+		c.opaque = "the name of the command is computed"
+		a.emit(c, sc)
+		return sc.dirs
+	}
+	name := path.Base(first.text)
+	if !c.outermost {
+		if sc.funcs[first.text] {
+			c.function = true
+			a.emit(c, sc)
+			a.carried(c, sc)
+			return sc.dirs
+		}
+		if strings.HasPrefix(first.text, "=") {
+			// zsh replaces =name by the program's path.
+			c.opaque = "the name of the command is computed"
+			a.guessWords(append([]word{literal(first.text[1:])}, c.words[1:]...), sc)
+		}
+		if changesDir(first.text) {
+			a.emit(c, sc)
+			return a.moved(c, sc)
+		}
+	}
+	if !a.p.trusted(first.text) {
+		a.emit(c, sc)
+		a.carried(c, sc)
+		return sc.dirs
+	}
+	a.known(name, c, sc)
+	return sc.dirs
+}
+
+// known judges a command by what its name stands for.
+func (a *analyser) known(name string, c *command, sc *scope) {
+	switch {
+	case shells[name]:
+		a.shell(c, sc)
+	case name == "env":
+		a.envCommand(c, sc)
+	case name == "git":
+		a.git(c, sc)
+	case name == "find":
+		a.emit(c, sc)
+		a.findActions(c, sc)
+	case carriers[name]:
+		a.emit(c, sc)
+		a.carried(c, sc)
+	case !c.outermost && codeBuiltins[name] && c.name() == name:
+		a.codeBuiltin(name, c, sc)
+	default:
+		if w, ok := wrappers[name]; ok {
+			a.wrapped(name, w, c, sc)
+			return
+		}
+		if c.feed != nil && interprets(name) {
+			c.opaque = "an interpreter is fed by a here-document"
+		}
+		a.emit(c, sc)
+	}
+}
+
+func (c *command) name() string { return c.words[0].text }
+
+// emit adds the command as it stands.
+func (a *analyser) emit(c *command, sc *scope) {
+	if !c.outermost && setsVariables[c.name()] {
+		for _, w := range c.words[1:] {
+			name, _, _ := strings.Cut(w.text, "=")
+			if choosesProgram(name) {
+				c.opaque = "the variable " + name + " chooses programs"
+			}
+		}
+	}
+	a.add(unit{cmd: c}, sc)
+}
+
+// wrapped judges the command behind a wrapper.
+func (a *analyser) wrapped(name string, w wrapper, c *command, sc *scope) {
+	rest, certain := w.split(c.words)
+	if !certain || len(rest) == 0 {
+		// Without a command the wrapper is a command itself: xargs prints,
+		// "command -v" looks up.
+		a.emit(c, sc)
+		if !certain {
+			a.carried(c, sc)
+		}
+		return
+	}
+	outer := *c
+	if w.own {
+		a.add(unit{cmd: &outer}, sc)
+	} else {
+		a.add(unit{cmd: &outer, guess: true}, sc)
+	}
+	inner := *c
+	inner.words, inner.outermost = rest, c.outermost && name != "command" && name != "builtin" && name != "exec"
+	switch name {
+	case "xargs":
+		inner.words = fromInput(c.words[:len(c.words)-len(rest)], rest)
+		inner.feed = nil
+	case "sudo", "doas":
+		for len(inner.words) > 1 && assignedName(inner.words[0].text) != "" {
+			if v := assignedName(inner.words[0].text); !a.p.safeVariable(v) {
+				inner.opaque = "the variable " + v + " is not known to be harmless"
+			}
+			inner.words = inner.words[1:]
+		}
+	}
+	a.command(&inner, sc)
+}
+
+// fromInput returns the command that xargs runs: words of its input stand
+// where the replacement string is, or at the end.
+func fromInput(options, rest []word) []word {
+	replace := ""
+	for i, o := range options {
+		switch {
+		case o.text == "-I" && i+1 < len(options):
+			replace = options[i+1].text
+		case strings.HasPrefix(o.text, "-I"):
+			replace = o.text[2:]
+		case o.text == "--replace":
+			replace = "{}"
+		case strings.HasPrefix(o.text, "--replace="):
+			replace = strings.TrimPrefix(o.text, "--replace=")
+		}
+	}
+	words := slices.Clone(rest)
+	if replace == "" {
+		return append(words, word{text: "…"})
+	}
+	for i, w := range words {
+		if strings.Contains(w.text, replace) {
+			words[i] = word{text: w.text, guess: []string{w.text}}
+		}
+	}
+	return words
+}
+
+// assignedName returns the variable that NAME=VALUE assigns, or an empty
+// string.
+func assignedName(text string) string {
+	name, _, ok := strings.Cut(text, "=")
+	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
+		return ""
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i] | 0x20
+		if !('a' <= c && c <= 'z' || '0' <= name[i] && name[i] <= '9' || name[i] == '_') {
+			return ""
+		}
+	}
+	return name
+}
+
+// envCommand judges the command behind env.
+func (a *analyser) envCommand(c *command, sc *scope) {
+	inner := *c
+	i := 1
+	for ; i < len(c.words); i++ {
+		w := c.words[i]
+		if name := assignedName(w.text); name != "" {
+			inner.setVariable(a.p, name, c.words[:i+1])
+			continue
+		}
+		if !w.literal {
+			break
+		}
+		n, ok := 1, true
+		switch name, value, joined := strings.Cut(w.text, "="); {
+		case w.text == "-" || w.text == "-i" || w.text == "--ignore-environment" || w.text == "-0" || w.text == "--null" || w.text == "-v" || w.text == "--debug" || w.text == "--":
+		case w.text == "-u" || w.text == "--unset":
+			n = 2
+			if i+1 < len(c.words) {
+				value = c.words[i+1].text
+			}
+			inner.unsetVariable(value)
+		case name == "--unset" && joined:
+			inner.unsetVariable(value)
+		case strings.HasPrefix(w.text, "-u"):
+			inner.unsetVariable(w.text[2:])
+		case w.text == "-C" || w.text == "--chdir":
+			n = 2
+			if i+1 < len(c.words) && c.words[i+1].literal {
+				value = c.words[i+1].text
+				sc = sc.child()
+				sc.dirs = sc.enter(value)
+			} else {
+				ok = false
+			}
+		case strings.HasPrefix(w.text, "-"):
+			ok = false
+		default:
+			n = 0
+		}
+		if !ok {
+			c.opaque = "an option of env cannot be judged"
+			a.emit(c, sc)
+			a.carried(c, sc)
+			return
+		}
+		if n == 0 {
+			break
+		}
+		i += n - 1
+	}
+	if i >= len(c.words) {
+		a.emit(c, sc)
+		return
+	}
+	outer := *c
+	a.add(unit{cmd: &outer, guess: true}, sc)
+	inner.words = c.words[i:]
+	a.command(&inner, sc)
+}
+
+// setVariable notes that env sets a variable for the command.
+func (c *command) setVariable(p *Policy, name string, env []word) {
+	switch {
+	case p.safeVariable(name):
+	case choosesProgram(name):
+		c.opaque = "the variable " + name + " chooses programs"
+	default:
+		c.env = env
+	}
+}
+
+func (c *command) unsetVariable(name string) {
+	if choosesProgram(name) {
+		c.opaque = "the variable " + name + " chooses programs"
+	}
+}
+
+// moved follows cd and its like.
+func (a *analyser) moved(c *command, sc *scope) []string {
+	i := 1
+	for i < len(c.words) && c.words[i].literal && len(c.words[i].text) > 1 && c.words[i].text[0] == '-' {
+		i++
+	}
+	switch {
+	case c.name() == "popd", i < len(c.words) && (!c.words[i].literal || c.words[i].text == "-"), i+1 < len(c.words):
+		sc.lost = true
+	case i < len(c.words):
+		return sc.enter(c.words[i].text)
+	case c.name() == "pushd" || a.p.roots.home == "":
+		sc.lost = true
+	default:
+		return sc.enter(a.p.roots.home)
+	}
+	return sc.dirs
+}
