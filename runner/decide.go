@@ -19,7 +19,7 @@ func (s *session) decide(c *call, v policy.Verdict) (denied string) {
 	if len(v.Parts) > 1 {
 		for _, p := range v.Parts {
 			e.Parts = append(e.Parts, event.DecisionPart{
-				Action: cutTo(p.Action.String(), 300), Effect: string(p.Effect), RuleID: p.RuleID, DecidedBy: event.Decider(p.DecidedBy),
+				Action: describe(p.Action), Effect: string(p.Effect), RuleID: p.RuleID, DecidedBy: event.Decider(p.DecidedBy),
 			})
 		}
 	}
@@ -39,7 +39,7 @@ func (s *session) decide(c *call, v policy.Verdict) (denied string) {
 // denialText tells the model what was refused, by what, and how to go on.
 func denialText(e event.ToolDecisionEvent, v policy.Verdict) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "denied: %s is refused by ", cutTo(v.Action.String(), 300))
+	fmt.Fprintf(&b, "denied: %s is refused by ", describe(v.Action))
 	switch {
 	case v.RuleID != "":
 		b.WriteString("the policy rule " + v.RuleID)
@@ -55,6 +55,28 @@ func denialText(e event.ToolDecisionEvent, v policy.Verdict) string {
 	}
 	b.WriteString("\nNothing was done. Do not try the same again; find an allowed way, or say in the final answer what is missing.")
 	return b.String()
+}
+
+// describe says in a few words what an action is.
+func describe(a policy.Action) string {
+	var s string
+	switch a.Kind {
+	case policy.KindExec:
+		s = "running `" + strings.Join(a.Argv, " ") + "`"
+	case policy.KindRead:
+		s = "reading " + a.Path
+	case policy.KindWrite:
+		s = "writing " + a.Path
+	case policy.KindDelete:
+		s = "deleting " + a.Path
+	case policy.KindHost:
+		s = "connecting to " + a.Host
+	case policy.KindMCP:
+		s = "calling " + a.Server + "/" + a.Tool
+	default:
+		s = "the tool " + a.Tool
+	}
+	return cutTo(s, 300)
 }
 
 // recordDenial remembers a refusal for the exit code, and ends the run where

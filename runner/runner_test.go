@@ -115,7 +115,7 @@ func (m *meeting) tools() []tools.Tool {
 			select {
 			case <-m.met:
 				return tools.Result{Text: in.Name + " met"}, nil
-			case <-time.After(2 * time.Second):
+			case <-time.After(200 * time.Millisecond):
 				return tools.Result{Text: in.Name + " alone"}, nil
 			}
 		}}),
@@ -219,7 +219,7 @@ func TestCallIDsStayUnique(t *testing.T) {
 {"tool_calls":[{"id":"x","name":"alone","args":{"name":"c"}},{"id":"\u001b[31m","name":"alone","args":{"name":"d"}}]}
 {"text":"Done."}`, func(o *Options) { o.Tools = m.tools() })
 	for _, id := range []string{`"x"`, `"x_2"`, `"x_3"`, `"call_4"`} {
-		if strings.Count(lines, `"type":"tool.result","run_id":"run_test"`) == 0 || !strings.Contains(lines, `"tool_call_id":`+id) {
+		if !strings.Contains(lines, `"tool_call_id":`+id) {
 			t.Errorf("no call %s", id)
 		}
 	}
