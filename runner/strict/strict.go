@@ -311,6 +311,15 @@ func (v Value) Int(least int64) (int64, error) {
 
 // Positive returns a finite number above zero.
 func (v Value) Positive() (float64, error) {
+	n, err := v.NotNegative()
+	if err == nil && n == 0 {
+		err = v.Errorf("0 is too small; it must be above 0")
+	}
+	return n, err
+}
+
+// NotNegative returns a finite number of zero or above.
+func (v Value) NotNegative() (float64, error) {
 	s, err := v.Text()
 	if err != nil {
 		return 0, err
@@ -319,8 +328,8 @@ func (v Value) Positive() (float64, error) {
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0, v.Errorf("%q is not a number", Shorten(s))
 	}
-	if n <= 0 {
-		return 0, v.Errorf("%s is too small; it must be above 0", Shorten(s))
+	if n < 0 {
+		return 0, v.Errorf("%s is too small; it must not be negative", Shorten(s))
 	}
 	return n, nil
 }
