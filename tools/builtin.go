@@ -2,8 +2,12 @@ package tools
 
 // builtin is the one list of tools: a new tool is one line here.
 var builtin = []Tool{
+	execCommand,
+	shellTool,
+	shellCommand,
 	applyPatch,
 	writeFile,
 	listDir,
 	updatePlan,
+	checkCommand,
 }

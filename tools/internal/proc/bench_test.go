@@ -61,3 +61,12 @@ func BenchmarkOutput50MB(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSweep is the look at the end of a run that left nothing.
+func BenchmarkSweep(b *testing.B) {
+	for b.Loop() {
+		if n, err := Sweep(context.Background(), "none", 0); n != 0 || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+}
