@@ -147,7 +147,7 @@ func (p *parser) unknownKey(key *yaml.Node, what string, known fields) {
 	for name := range known {
 		names = append(names, name)
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, byUse)
 	fix := fmt.Sprintf("the keys of %s are %s", what, strings.Join(names, ", "))
 	if near := nearestKey(key.Value, names); near != "" {
 		fix = fmt.Sprintf("did you mean %q?", near)

@@ -74,11 +74,11 @@ func texts(words []word) []string {
 	return out
 }
 
-// findActions tries deny and ask rules on the commands that find runs.
+// findActions tries deny and ask rules on the commands that find or fd runs.
 func (a *analyser) findActions(c *command, sc *scope) {
 	for i := 1; i < len(c.words); i++ {
 		switch c.words[i].text {
-		case "-exec", "-execdir", "-ok", "-okdir":
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 			end := i + 1
 			for end < len(c.words) && c.words[end].text != ";" && c.words[end].text != "+" {
 				end++

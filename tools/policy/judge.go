@@ -167,18 +167,18 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 		}
 		return p.rulePart(act, asked), true
 	}
+	if c.function {
+		if !p.isShadowing(c.name()) {
+			// The body of the function was judged.
+			return Part{}, false
+		}
+		c.opaque = "a function stands for the command"
+	}
 	if c.opaque != "" {
 		return p.opaqueCommand(act, c), true
 	}
 	if r := firstMatch(p, rules.allow, &s); r != nil {
 		return p.rulePart(act, r), true
-	}
-	if c.function && !p.isShadowing(c.name()) {
-		// The body of the function was judged.
-		return Part{}, false
-	}
-	if c.function {
-		return p.opaqueCommand(act, &command{words: c.words, opaque: "a function stands for the command"}), true
 	}
 	switch {
 	case p.settings.approval != "":

@@ -19,9 +19,8 @@ var carriers = set("busybox", "toybox", "flock", "watch", "script", "unshare", "
 	"hyperfine", "dbus-run-session", "ssh-agent", "xvfb-run", "cgexec", "numactl", "trickle", "torsocks", "proxychains",
 	"proxychains4", "faketime", "expect", "setpriv", "capsh", "prlimit", "choom", "uclampset", "runcon", "sg", "newgrp",
 	"pkexec", "gosu", "su-exec", "tini", "dumb-init", "catatonit", "direnv", "mise", "asdf", "nix-shell", "tmux", "screen",
-	"dtach", "at", "batch", "exec", "coproc", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
-	"ld-musl-x86_64.so.1", "awk", "gawk", "mawk", "python", "python3", "perl", "ruby", "fish", "csh", "tcsh", "pwsh",
-	"fd", "fdfind", "rg", "tar", "rsync", "ssh", "make", "npx", "unshare", "caffeinate", "arch", "gtimeout", "noglob", "nocorrect")
+	"dtach", "fish", "csh", "tcsh", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+	"ld-musl-x86_64.so.1", "caffeinate", "arch", "gtimeout", "noglob", "nocorrect")
 
 // codeBuiltins are builtins of a shell that take code or change what later
 // commands mean.

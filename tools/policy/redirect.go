@@ -73,7 +73,7 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
 		for _, dir := range sc.dirs {
 			full := join(dir, name)
 			for _, kind := range kinds {
-				a.add(unit{action: a.p.located(kind, full), guess: !w.literal}, sc)
+				a.add(unit{action: a.p.located(kind, full), guess: !w.literal || lost}, sc)
 			}
 			if strings.HasPrefix(name, "/") {
 				break

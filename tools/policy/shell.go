@@ -130,7 +130,9 @@ func (a *analyser) broken(text string, file *syntax.File, sc *scope) {
 			continue
 		}
 		if words := strings.Fields(strings.NewReplacer(`'`, "", `"`, "", `\`, "").Replace(line)); len(words) > 0 {
-			a.command(&command{words: literals(words)}, guess)
+			c := command{words: literals(words)}
+			a.guessWords(c.words, guess)
+			a.carried(&c, guess)
 		}
 	}
 }

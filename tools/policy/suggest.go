@@ -1,5 +1,10 @@
 package policy
 
+import (
+	"slices"
+	"strings"
+)
+
 // catalogue are the names of all tools, whether built, enabled or not.
 var catalogue = []string{
 	"exec_command", "write_stdin", "shell", "shell_command", "local_shell", "apply_patch", "write_file",
@@ -21,6 +26,25 @@ func canonicalTool(name string) string {
 		return "drover_help"
 	}
 	return name
+}
+
+// manualOrder are the keys of a rule in the order of the manual, which is
+// that of their use.
+var manualOrder = []string{"id", "effect", "reason", "tool", "argv", "argv_any", "argv_none", "argv_exact", "path",
+	"access", "host", "mcp", "args", "agent", "except", "max_scope", "on_deny", "on_ask"}
+
+// byUse compares two keys: those of a rule as in the manual, then others by
+// name.
+func byUse(a, b string) int {
+	i, j := slices.Index(manualOrder, a), slices.Index(manualOrder, b)
+	switch {
+	case i >= 0 && j >= 0:
+		return i - j
+	case i < 0 && j < 0:
+		return strings.Compare(a, b)
+	}
+	// The one that the manual lists comes first.
+	return j - i
 }
 
 // foreign are keys that other products use for ours.
@@ -45,6 +69,7 @@ func nearestKey(key string, known []string) string {
 			}
 		}
 	}
+	slices.Sort(names)
 	if near := nearest(key, names); near != "" {
 		return foreign[near]
 	}
@@ -52,14 +77,14 @@ func nearestKey(key string, known []string) string {
 }
 
 // nearest returns the candidate with the smallest edit distance, if it is
-// small, or an empty string. Of several the first in the alphabet wins.
+// small, or an empty string. Of several the first wins.
 func nearest(word string, candidates []string) string {
 	best, distance := "", max(len(word)/3, 1)+1
 	if len(word) > 64 {
 		return ""
 	}
 	for _, c := range candidates {
-		if d := editDistance(word, c); d < distance || d == distance && best != "" && c < best {
+		if d := editDistance(word, c); d < distance {
 			best, distance = c, d
 		}
 	}

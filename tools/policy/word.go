@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -51,13 +52,18 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 		r.part(part, i == 0 && (len(w.Parts) == 1 || startsFolder(part)), false)
 	}
 	braced := *w
-	if syntax.SplitBraces(&braced) {
+	if syntax.SplitBraces(&braced) && slices.ContainsFunc(braced.Parts, isBrace) {
 		return a.braces(&braced, &r, w)
 	}
 	if r.literal {
 		return word{text: r.out.String(), literal: true}
 	}
 	return word{text: a.source(w), guess: r.words(), glob: r.glob, subst: r.subst}
+}
+
+func isBrace(part syntax.WordPart) bool {
+	_, ok := part.(*syntax.BraceExp)
+	return ok
 }
 
 func startsFolder(part syntax.WordPart) bool {

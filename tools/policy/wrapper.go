@@ -171,7 +171,7 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 		a.envCommand(c, sc)
 	case name == "git":
 		a.git(c, sc)
-	case name == "find":
+	case name == "find" || name == "fd" || name == "fdfind":
 		a.emit(c, sc)
 		a.findActions(c, sc)
 	case carriers[name]:
@@ -212,6 +212,9 @@ func (a *analyser) wrapped(name string, w wrapper, c *command, sc *scope) {
 	if !certain || len(rest) == 0 {
 		// Without a command the wrapper is a command itself: xargs prints,
 		// "command -v" looks up.
+		if !certain && name != "command" {
+			c.opaque = "an option of " + name + " cannot be judged"
+		}
 		a.emit(c, sc)
 		if !certain {
 			a.carried(c, sc)
