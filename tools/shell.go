@@ -184,6 +184,7 @@ func jsonLayout(code int, took time.Duration, output string, limit Limit) string
 		ExitCode        int     `json:"exit_code"`
 		DurationSeconds float64 `json:"duration_seconds"`
 	}
+	room := limit.Recorded().budget()
 	for {
 		var out bytes.Buffer
 		enc := json.NewEncoder(&out)
@@ -198,11 +199,10 @@ func jsonLayout(code int, took time.Duration, output string, limit Limit) string
 		text := strings.TrimSuffix(out.String(), "\n")
 		// Escapes make the text longer, and one that is cut again as it enters
 		// the history would be no JSON any more.
-		if room := limit.Recorded().budget(); len(text) > room && limit.budget() > 1 {
-			limit = Limit{Bytes: max(1, limit.budget()*room/(len(text)+room/10))}
-			continue
+		if len(text) <= room || limit.budget() == 1 {
+			return text
 		}
-		return text
+		limit = Limit{Bytes: max(1, limit.budget()*room/(len(text)+room/10))}
 	}
 }
 

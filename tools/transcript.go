@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -62,43 +63,69 @@ func settle(b []byte) (text string, binary bool) {
 	if isPlain(b) {
 		return string(b), false
 	}
-	var out strings.Builder
-	out.Grow(len(b))
+	w := lineWriter{}
+	w.out.Grow(len(b))
 	var s settler
-	hidden := 0 // bytes of adjacent lines that are only counted
 	for len(b) > 0 {
 		line, rest, found := cutLine(b)
 		size := len(b) - len(rest)
 		b = rest
 		bad := s.run(line)
-		if bad > manyBad || hidden > 0 && bad == 0 && len(b) > 0 && len(s.cells) < 4 {
-			hidden += size
-			binary = true
+		binary = binary || bad > 0
+		if bad > manyBad {
+			w.hide(size)
 			continue
 		}
-		binary = binary || bad > 0
-		hidden = countHidden(&out, hidden)
-		s.writeTo(&out)
+		var text strings.Builder
+		s.writeTo(&text)
 		if found {
-			out.WriteByte('\n')
+			text.WriteByte('\n')
 		}
+		w.write(text.String(), size)
 	}
-	countHidden(&out, hidden)
-	return out.String(), binary
+	w.end()
+	return w.out.String(), binary
 }
 
-func countHidden(out *strings.Builder, hidden int) int {
-	if hidden > 0 {
-		fmt.Fprintf(out, "[%d bytes of binary data]\n", hidden)
+// lineWriter replaces binary lines by a remark, and with them the scraps of
+// text between two of them.
+type lineWriter struct {
+	out strings.Builder
+	// hidden is the size of the binary lines that a remark is still due for;
+	// scraps are short lines after them, scrapBytes their size as printed.
+	hidden, scrapBytes int
+	scraps             strings.Builder
+}
+
+func (w *lineWriter) hide(size int) {
+	w.hidden += w.scrapBytes + size
+	w.scraps.Reset()
+	w.scrapBytes = 0
+}
+
+func (w *lineWriter) write(line string, size int) {
+	const scrap, manyScraps = 8, 64
+	if w.hidden > 0 && len(line) <= scrap && w.scraps.Len() < manyScraps {
+		w.scraps.WriteString(line)
+		w.scrapBytes += size
+		return
 	}
-	return 0
+	w.end()
+	w.out.WriteString(line)
+}
+
+func (w *lineWriter) end() {
+	if w.hidden > 0 {
+		fmt.Fprintf(&w.out, "[%d bytes of binary data]\n", w.hidden)
+	}
+	w.out.WriteString(w.scraps.String())
+	w.scraps.Reset()
+	w.hidden, w.scrapBytes = 0, 0
 }
 
 func cutLine(b []byte) (line, rest []byte, found bool) {
-	for i, c := range b {
-		if c == '\n' {
-			return b[:i], b[i+1:], true
-		}
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:], true
 	}
 	return b, nil, false
 }

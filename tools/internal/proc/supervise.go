@@ -63,6 +63,9 @@ func (p *Process) endKin() {
 		running = false
 	default:
 	}
+	if !running {
+		p.letGo()
+	}
 	// The grace holds although ctx may have ended: that is what it is for.
 	left := end(context.Background(), &p.kin, p.spec.Grace)
 	p.res.Ended, p.res.Survivors = left.ended, left.survivors
@@ -79,6 +82,14 @@ func (p *Process) endKin() {
 	}
 	if p.res.Duration == 0 {
 		p.res.Duration = time.Since(p.started)
+	}
+}
+
+// letGo gives descendants that are just about to exit, such as the end of a
+// pipeline, a few milliseconds to do so by themselves.
+func (p *Process) letGo() {
+	for wait := time.Millisecond; wait <= 4*time.Millisecond && len(p.kin.living()) > 0; wait *= 2 {
+		time.Sleep(wait)
 	}
 }
 
