@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"drover/output/fault"
+	"drover/runner/internal/tree"
 )
 
 // Remove deletes a session with everything in its folder. clean, if it is not
@@ -41,30 +42,9 @@ func Remove(state, id string, clean func(dir string) error) error {
 			return err
 		}
 	}
-	if err := removeTree(dir); err != nil {
+	if err := tree.Remove(dir); err != nil {
 		return &fault.Error{Code: "session_remove", What: fmt.Sprintf("session %q cannot be removed", id), Why: err.Error(),
 			Exit: fault.Environment, Err: err}
 	}
 	return nil
-}
-
-// removeTree deletes a folder, also one in which a copied project has folders
-// that nobody may write to.
-func removeTree(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	walk := func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !d.IsDir() {
-			return nil
-		}
-		return os.Chmod(path, 0o700)
-	}
-	if err := filepath.WalkDir(dir, walk); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
 }

@@ -28,6 +28,7 @@ import (
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/runner/internal/tree"
 )
 
 const (
@@ -311,7 +312,7 @@ func (s *Session) Close() error {
 		if s.dir == "" {
 			return nil
 		}
-		return removeTree(s.dir)
+		return tree.Remove(s.dir)
 	}
 	err := s.broken
 	if err == nil && s.dirty {
