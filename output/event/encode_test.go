@@ -156,6 +156,7 @@ func TestLinesAreStrictWhateverCameIn(t *testing.T) {
 		{"big numbers", ToolCallEvent{Args: json.RawMessage(`{"a":123456789012345678901234567890,"a":1e999}`)}, `"args":{"a":1e999}`},
 		{"no JSON", ToolCallEvent{Args: json.RawMessage(`{"a":`)}, `"args":"{\"a\":"`},
 		{"no arguments", ToolCallEvent{}, `"args":null`},
+		{"empty arguments", ToolCallEvent{Args: json.RawMessage{}}, `"args":null`},
 		{"deep nesting", ToolResultEvent{Structured: json.RawMessage(long)}, `"structured":`},
 		{"required lists", RunFinishedEvent{}, `"denials":[]`},
 		{"no HTML escapes", MessageEvent{Text: "<b>&"}, `"text":"<b>&"`},

@@ -15,12 +15,12 @@ import (
 const maxDepth = 500
 
 // strictRaw returns raw JSON that a strict parser reads without complaint.
-// Empty stays empty. Duplicate keys are reduced to the last one, which is what
+// Empty becomes nil. Duplicate keys are reduced to the last one, which is what
 // encoding/json would have read; what is no JSON at all becomes a string that
 // holds it.
 func strictRaw(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
-		return raw
+		return nil
 	}
 	if !json.Valid(raw) {
 		return appendString(nil, []byte(raw))
