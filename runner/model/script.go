@@ -154,7 +154,7 @@ func (p *script) begin(s *scriptSession, req *Request) {
 		// What a sub-agent finds in its history is its parent's.
 		return
 	}
-	for answered := responses(req.Items); answered > 0; answered-- {
+	for answered := countResponses(req.Items); answered > 0; answered-- {
 		// A line that failed left nothing in the history.
 		for at := s.next; ; at = s.next {
 			if at = p.find(at, req.Agent); at == len(p.lines) {
@@ -169,9 +169,9 @@ func (p *script) begin(s *scriptSession, req *Request) {
 	}
 }
 
-// responses counts the model's responses in a history. A response is what the
+// countResponses counts the model's responses in a history. A response is what the
 // model sent between two things that it did not send.
-func responses(items []Item) int {
+func countResponses(items []Item) int {
 	n := 0
 	for i, it := range items {
 		if it.fromModel() && (i == 0 || !items[i-1].fromModel()) {
