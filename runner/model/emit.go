@@ -1,0 +1,183 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// emitter hands deltas to the caller and keeps them to the contract: Opened
+// first, calls counted from 0 and opened before their arguments, and nothing
+// after the end. The readers of the wire formats embed it.
+type emitter struct {
+	yield func(Delta, error) bool
+	// opened, ended: the response has begun, has ended with Finish.
+	opened, ended bool
+	// gone says that the caller wants no more.
+	gone  bool
+	calls []*openCall
+}
+
+// openCall is a call of the response. Arguments that come before its name
+// wait.
+type openCall struct {
+	index  int
+	named  bool
+	name   string
+	args   argStream
+	closed bool
+	// broken says that a freeform input was no whole string.
+	broken bool
+}
+
+func (e *emitter) begin(yield func(Delta, error) bool) { e.yield = yield }
+
+func (e *emitter) send(d Delta) {
+	if !e.gone && !e.ended {
+		e.gone = !e.yield(d, nil)
+	}
+}
+
+func (e *emitter) open() {
+	if !e.opened {
+		e.opened = true
+		e.send(Delta{Kind: Opened})
+	}
+}
+
+func (e *emitter) text(s string) {
+	if s != "" {
+		e.open()
+		e.send(Delta{Kind: TextDelta, Text: s})
+	}
+}
+
+func (e *emitter) reasoning(s string) {
+	if s != "" {
+		e.open()
+		e.send(Delta{Kind: ReasoningDelta, Text: s})
+	}
+}
+
+func (e *emitter) keep(it *Item) {
+	e.open()
+	e.send(Delta{Kind: Keep, Item: it})
+}
+
+// newCall adds a call that has no name yet.
+func (e *emitter) newCall() *openCall {
+	c := &openCall{}
+	e.calls = append(e.calls, c)
+	return c
+}
+
+// start announces the call. Wrapped says that the input of a freeform call
+// comes as the argument of a function.
+func (e *emitter) start(c *openCall, id, name string, freeform, wrapped bool) {
+	e.open()
+	c.named, c.name = true, name
+	for _, other := range e.calls {
+		if other != c && other.named {
+			c.index++
+		}
+	}
+	if freeform && wrapped {
+		c.args.unwrap = &freeformDecoder{}
+	}
+	e.send(Delta{Kind: CallStart, Index: c.index, ID: id, Name: name, Freeform: freeform})
+	e.argText(c, c.args.ready())
+}
+
+// emitArgs delivers a piece of the call's arguments.
+func (e *emitter) emitArgs(c *openCall, piece string) {
+	if c.closed {
+		return
+	}
+	c.args.put(piece)
+	if c.named {
+		e.argText(c, c.args.ready())
+	}
+}
+
+// emitWhole takes the arguments as a whole and delivers what is missing.
+func (e *emitter) emitWhole(c *openCall, args string) {
+	if c.closed {
+		return
+	}
+	c.args.putWhole(args)
+	if c.named {
+		e.argText(c, c.args.ready())
+	}
+}
+
+func (e *emitter) argText(c *openCall, s string) {
+	if s != "" {
+		e.send(Delta{Kind: CallArgs, Index: c.index, Text: s})
+	}
+}
+
+// close ends the call's arguments.
+func (e *emitter) close(c *openCall) {
+	if c.closed || !c.named {
+		return
+	}
+	c.closed = true
+	rest, ok := c.args.end()
+	c.broken = !ok
+	e.argText(c, rest)
+}
+
+// finish ends a good response. A call that cannot be what the model meant makes
+// it a bad one, unless no call of it may run anyway.
+func (e *emitter) finish(reason FinishReason, usage *Usage) error {
+	e.open()
+	for _, c := range e.calls {
+		e.close(c)
+		if reason != Stop && reason != ToolCalls {
+			continue
+		}
+		if !c.named {
+			return &Error{Kind: ErrMalformed, Retryable: true, Message: "the server sent arguments of a call without a name"}
+		}
+		if c.broken {
+			return &Error{Kind: ErrMalformed, Retryable: true,
+				Message: fmt.Sprintf("the input of the call of %q is no whole JSON string", c.name)}
+		}
+	}
+	e.send(Delta{Kind: Finish, Reason: reason, Usage: usage})
+	e.ended = true
+	return nil
+}
+
+// cut is the error of a stream that ended before its end marker.
+func (e *emitter) cut() error {
+	if !e.opened {
+		return &Error{Kind: ErrMalformed, Retryable: true, Message: "the server sent no answer"}
+	}
+	return &Error{Kind: ErrCut, Retryable: true, Message: "the stream ended before the response was complete"}
+}
+
+// over says that nothing more is to be delivered.
+func (e *emitter) over() bool { return e.ended || e.gone }
+
+// left says that the caller wants no more.
+func (e *emitter) left() bool { return e.gone }
+
+// counted returns the usage, or nil where the server counted nothing: zeros
+// mean that it does not count, and the caller then estimates.
+func counted(u Usage) *Usage {
+	if u.InputTokens <= 0 && u.OutputTokens <= 0 {
+		return nil
+	}
+	return &u
+}
+
+// excerpt shortens what a server sent for a message.
+func excerpt(data []byte) string {
+	const most = 200
+	s := strings.ToValidUTF8(string(data[:min(len(data), most+utf8.UTFMax)]), "")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
