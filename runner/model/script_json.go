@@ -16,27 +16,19 @@ import (
 // take JSON that was found valid before.
 
 // members calls visit for each member of the object, in order.
-func members(object []byte, visit func(key string, value []byte) error) error {
-	s := string(object)
-	return split(s, func(item string) error {
+func members(object string, visit func(key, value string) error) error {
+	return elements(object, func(item string) error {
 		n := stringLen(item)
-		var key string
-		// A string literal of valid JSON always decodes.
-		_ = json.Unmarshal([]byte(item[:n]), &key)
 		value := strings.TrimLeft(item[n:], jsonSpace)[1:]
-		return visit(key, []byte(strings.Trim(value, jsonSpace)))
+		return visit(unquoteJSON(item[:n]), strings.Trim(value, jsonSpace))
 	})
-}
-
-// elements calls visit for each element of the array, in order.
-func elements(array []byte, visit func(value []byte) error) error {
-	return split(string(array), func(item string) error { return visit([]byte(item)) })
 }
 
 const jsonSpace = " \t\r\n"
 
-// split calls visit for each trimmed item between the outer brackets of s.
-func split(s string, visit func(item string) error) error {
+// elements calls visit for each trimmed item between the outer brackets of s,
+// in order.
+func elements(s string, visit func(item string) error) error {
 	s = strings.Trim(s, jsonSpace)
 	s = strings.Trim(s[1:len(s)-1], jsonSpace)
 	depth, start := 0, 0
@@ -123,7 +115,7 @@ func distance(a, b string) int {
 }
 
 // jsonType names the type of a JSON value.
-func jsonType(v []byte) string {
+func jsonType(v string) string {
 	switch v[0] {
 	case '{':
 		return "an object"
@@ -140,31 +132,39 @@ func jsonType(v []byte) string {
 	}
 }
 
-func jsonString(key string, v []byte) (string, error) {
+func jsonString(key, v string) (string, error) {
 	if v[0] != '"' {
 		return "", mistake("%s must be a string, it is %s", key, jsonType(v))
 	}
-	var s string
-	// A string literal of valid JSON always decodes.
-	_ = json.Unmarshal(v, &s)
-	return s, nil
+	return unquoteJSON(v), nil
 }
 
-func jsonBool(key string, v []byte) (bool, error) {
+// unquoteJSON decodes a string literal.
+func unquoteJSON(literal string) string {
+	if strings.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1]
+	}
+	var s string
+	// A string literal of valid JSON always decodes.
+	_ = json.Unmarshal([]byte(literal), &s)
+	return s
+}
+
+func jsonBool(key, v string) (bool, error) {
 	if v[0] != 't' && v[0] != 'f' {
 		return false, mistake("%s must be true or false, it is %s", key, jsonType(v))
 	}
 	return v[0] == 't', nil
 }
 
-func jsonInt(key string, v []byte, low, high int64) (int64, error) {
-	n, err := strconv.ParseInt(string(v), 10, 64)
+func jsonInt(key, v string, low, high int64) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
 	if err == nil && n >= low && n <= high {
 		return n, nil
 	}
 	is := jsonType(v)
 	if is == "a number" {
-		is = string(v)
+		is = v
 	}
 	switch high {
 	case math.MaxInt64, math.MaxInt32:
@@ -175,8 +175,8 @@ func jsonInt(key string, v []byte, low, high int64) (int64, error) {
 }
 
 // jsonSeconds reads a number of seconds, at most a day.
-func jsonSeconds(key string, v []byte) (time.Duration, error) {
-	n, err := strconv.ParseFloat(string(v), 64)
+func jsonSeconds(key, v string) (time.Duration, error) {
+	n, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(n >= 0 && n <= 86400) {
 		return 0, mistake("%s must be a number of seconds from 0 to 86400, it is %s", key, v)
 	}

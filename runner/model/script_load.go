@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -147,13 +148,14 @@ func (p *scriptParser) jsonLines(data []byte) (where string, err error) {
 }
 
 // add checks one JSON object and appends it as a line.
-func (p *scriptParser) add(where string, raw []byte) error {
-	if !json.Valid(raw) {
+func (p *scriptParser) add(where string, line []byte) error {
+	if !json.Valid(line) {
 		return &scriptMistake{
-			why: "it is no complete JSON object: " + syntaxProblem(raw),
+			why: "it is no complete JSON object: " + syntaxProblem(line),
 			fix: "write one whole object per line, or YAML documents in a file ending in .yaml",
 		}
 	}
+	raw := string(line)
 	if raw[0] != '{' {
 		return mistake("it is %s, not an object", jsonType(raw))
 	}
@@ -180,9 +182,9 @@ var (
 	scriptFinishes  = []string{string(Stop), string(ToolCalls), string(Length), string(ContentFilter), string(Refusal)}
 )
 
-func (p *scriptParser) line(l *scriptLine, raw []byte) error {
+func (p *scriptParser) line(l *scriptLine, raw string) error {
 	var seen keySet
-	err := members(raw, func(key string, v []byte) (err error) {
+	err := members(raw, func(key, v string) (err error) {
 		if err := seen.add(key, scriptLineKeys); err != nil {
 			return err
 		}
@@ -235,12 +237,12 @@ func (l *scriptLine) check() error {
 	return nil
 }
 
-func scriptCalls(raw []byte) ([]scriptCall, error) {
+func scriptCalls(raw string) ([]scriptCall, error) {
 	if raw[0] != '[' {
 		return nil, mistake("tool_calls must be an array, it is %s", jsonType(raw))
 	}
 	var calls []scriptCall
-	err := elements(raw, func(v []byte) error {
+	err := elements(raw, func(v string) error {
 		c, err := scriptCallOf(v)
 		if m, ok := err.(*scriptMistake); ok {
 			m.why = fmt.Sprintf("tool_calls[%d]: %s", len(calls), m.why)
@@ -251,13 +253,13 @@ func scriptCalls(raw []byte) ([]scriptCall, error) {
 	return calls, err
 }
 
-func scriptCallOf(raw []byte) (c scriptCall, err error) {
+func scriptCallOf(raw string) (c scriptCall, err error) {
 	if raw[0] != '{' {
 		return c, mistake("a call must be an object, it is %s", jsonType(raw))
 	}
 	var seen keySet
 	form := ""
-	err = members(raw, func(key string, v []byte) (err error) {
+	err = members(raw, func(key, v string) (err error) {
 		if err := seen.add(key, scriptCallKeys); err != nil {
 			return err
 		}
@@ -283,7 +285,7 @@ func scriptCallOf(raw []byte) (c scriptCall, err error) {
 	return c, err
 }
 
-func (c *scriptCall) setArgs(key string, v []byte) (err error) {
+func (c *scriptCall) setArgs(key, v string) (err error) {
 	if key != "args" {
 		c.freeform = key == "input"
 		c.args, err = jsonString(key, v)
@@ -297,26 +299,26 @@ func (c *scriptCall) setArgs(key string, v []byte) (err error) {
 	}
 	c.json = true
 	// The characters of ${ may be written as escapes too.
-	c.filled = bytes.Contains(v, []byte("${")) || bytes.Contains(v, []byte(`\u00`))
-	if bytes.ContainsAny(v, " \t\r\n") {
+	c.filled = strings.Contains(v, "${") || strings.Contains(v, `\u00`)
+	if strings.ContainsAny(v, jsonSpace) {
 		var b bytes.Buffer
-		if err := json.Compact(&b, v); err != nil {
+		if err := json.Compact(&b, []byte(v)); err != nil {
 			return mistake("args: %v", err)
 		}
-		v = b.Bytes()
+		v = b.String()
 	}
-	c.args = string(v)
+	c.args = v
 	return nil
 }
 
-func scriptUsage(raw []byte) (*Usage, error) {
+func scriptUsage(raw string) (*Usage, error) {
 	if raw[0] != '{' {
 		return nil, mistake("usage must be an object, it is %s", jsonType(raw))
 	}
 	u := &Usage{}
 	fields := []*int64{&u.InputTokens, &u.OutputTokens, &u.CachedInputTokens, &u.CacheWriteTokens, &u.ReasoningTokens}
 	var seen keySet
-	err := members(raw, func(key string, v []byte) (err error) {
+	err := members(raw, func(key, v string) (err error) {
 		if err := seen.add(key, scriptUsageKeys); err != nil {
 			return err
 		}
@@ -326,7 +328,7 @@ func scriptUsage(raw []byte) (*Usage, error) {
 	return u, err
 }
 
-func scriptFinish(raw []byte) (FinishReason, error) {
+func scriptFinish(raw string) (FinishReason, error) {
 	s, err := jsonString("finish", raw)
 	if err == nil && !slices.Contains(scriptFinishes, s) {
 		err = &scriptMistake{why: fmt.Sprintf("finish %q is unknown", s), fix: nearestFix(s, scriptFinishes)}
@@ -334,7 +336,7 @@ func scriptFinish(raw []byte) (FinishReason, error) {
 	return FinishReason(s), err
 }
 
-func scriptError(where string, raw []byte) (*Error, error) {
+func scriptError(where string, raw string) (*Error, error) {
 	if raw[0] != '{' {
 		return nil, mistake("error must be an object, it is %s", jsonType(raw))
 	}
@@ -342,7 +344,7 @@ func scriptError(where string, raw []byte) (*Error, error) {
 	var status int64
 	var message string
 	var after time.Duration
-	err := members(raw, func(key string, v []byte) (err error) {
+	err := members(raw, func(key, v string) (err error) {
 		if err := seen.add(key, scriptErrorKeys); err != nil {
 			return err
 		}
@@ -367,7 +369,7 @@ func scriptError(where string, raw []byte) (*Error, error) {
 	return e, nil
 }
 
-func (p *scriptParser) pattern(key string, raw []byte) (*regexp.Regexp, error) {
+func (p *scriptParser) pattern(key string, raw string) (*regexp.Regexp, error) {
 	s, err := jsonString(key, raw)
 	if err != nil {
 		return nil, err
@@ -383,13 +385,13 @@ func (p *scriptParser) pattern(key string, raw []byte) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-func (p *scriptParser) captures(raw []byte) ([]scriptCapture, error) {
+func (p *scriptParser) captures(raw string) ([]scriptCapture, error) {
 	if raw[0] != '{' {
 		return nil, mistake("capture must be an object of name and pattern, it is %s", jsonType(raw))
 	}
 	var all []scriptCapture
 	var seen keySet
-	err := members(raw, func(name string, v []byte) error {
+	err := members(raw, func(name, v string) error {
 		if err := seen.add(name, nil); err != nil {
 			return err
 		}
@@ -411,7 +413,7 @@ func (p *scriptParser) captures(raw []byte) ([]scriptCapture, error) {
 
 var captureName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-func scriptAgent(raw []byte) (string, error) {
+func scriptAgent(raw string) (string, error) {
 	s, err := jsonString("agent", raw)
 	switch {
 	case err != nil:
