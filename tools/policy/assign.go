@@ -59,7 +59,7 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) bool {
 		}
 	}
 	if as.Index != nil {
-		subst = a.nested(as.Index, sc) || subst
+		subst = a.nested(as.Index, sc) || a.unsafeArithmetic(as.Index, sc) || subst
 	}
 	if as.Name != nil && !as.Naked {
 		if as.Append {
@@ -90,7 +90,13 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 			if as.Value != nil && as.Naked {
 				flag := a.word(as.Value, sc)
 				a.opaqueIf(flag.subst, sc)
-				exported = exported || !flag.literal || strings.HasPrefix(flag.text, "-") && strings.Contains(flag.text, "x")
+				option := strings.HasPrefix(flag.text, "-")
+				exported = exported || !flag.literal || option && strings.Contains(flag.text, "x")
+				if !flag.literal || option && strings.ContainsAny(flag.text, "in") || !option && strings.Contains(flag.text, "[") {
+					// Integers and references evaluate what is assigned to them.
+					a.addOpaque(x.Variant.Value+" evaluates a value that is not known", sc)
+					a.guessCode(guessText([]word{flag}), sc)
+				}
 			}
 			continue
 		}

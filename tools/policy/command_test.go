@@ -65,10 +65,10 @@ func TestOptionsAndVariablesThatChooseProgramsAreNeverNeutral(t *testing.T) {
 		{`/tmp/git status`, Deny},
 		{`$git status`, Ask},
 		{`g*t status`, Ask},
-		{`git $cmd`, Deny},
-		{`git "$cmd"`, Deny},
-		{`git {status,push}`, Deny},
-		{`git sta*`, Deny},
+		{`git $cmd`, Ask},
+		{`git "$cmd"`, Ask},
+		{`git {status,push}`, Ask},
+		{`git sta*`, Ask},
 	})
 }
 
@@ -144,6 +144,53 @@ rules:
 		{`go test ./...`, Allow}, {`go vet`, Deny}, {`go test $x`, Deny},
 		{`echo $x *`, Allow}, {`echo "$(git log)"`, Ask}, {`echo "a$((1+1))"`, Allow}, {`echo "$(( $(touch x) ))"`, Ask},
 	})
+}
+
+// A shell evaluates values in arithmetic again, and an index in them may hold
+// a command substitution.
+func TestArithmeticOnTextIsNotHarmless(t *testing.T) {
+	yaml := "version: 1\nrules: [{id: e, effect: allow, argv: [[echo, read, printf, test, '[', unset, wait, cat]]}, {id: d, effect: deny, argv: [rm]}]"
+	p := load(t, yaml)
+	checkCommands(t, p, []judged{
+		{`a='b[$(touch c)]'; echo $((a))`, Ask}, {`a='b[$(touch c)]'; echo $(($a))`, Ask}, {`a='b[$(touch c)]'; ((a))`, Ask}, {`a='b[$(touch c)]'; echo ${x[a]}`, Ask},
+		{`a='b[$(touch c)]'; [[ $a -eq 1 ]]`, Ask}, {`a='b[$(touch c)]'; [[ a -eq 1 ]]`, Ask}, {`[[ -v 'a[$(touch c)]' ]]`, Ask}, {`let 'a[$(touch c)]'`, Ask},
+		{`a='b[$(touch c)]'; echo ${x:a}`, Ask}, {`a='b[$(touch c)]'; x[a]=1`, Ask}, {`x='$(touch c)'; echo ${x@P}`, Ask}, {`x='a[$(touch c)]'; echo ${!x}`, Ask},
+		{`declare -i a; a='b[$(touch c)]'`, Ask}, {`declare -n a='b[$(touch c)]'`, Ask}, {`declare 'a[$(touch c)]=1'`, Ask}, {`test -v 'a[$(touch c)]'`, Ask},
+		{`[ -v 'a[$(touch c)]' ]`, Ask}, {`printf -v 'a[$(touch c)]' x`, Ask}, {`unset 'a[$(touch c)]'`, Ask}, {`read 'a[$(touch c)]'`, Ask}, {`unset "$x"`, Ask},
+		{`read a < /dev/null; echo $((a))`, Ask}, {`while read a; do echo $((a)); done`, Ask}, {`for a in x y; do ((a)); done`, Ask}, {`echo $((a)); a='b[$(touch c)]'`, Ask},
+		{`: ${a:=b}; echo $((a))`, Deny}, {`printf -v a x; echo $((a))`, Ask},
+		{`for ((i = 0; i < 3; i++)); do echo $i; done`, Allow}, {`i=0; ((i += 1)); echo $((i * 2))`, Allow}, {`for i in 1 2 3; do echo $((i + 1)); done`, Allow},
+		{`for i in {1..9}; do echo $((i)); done`, Allow}, {`a=(1 2 3); echo ${a[1]} ${#a[@]} ${a[@]}`, Allow}, {`i=1; a=(x y); echo ${a[i]} ${a[$i]}`, Allow},
+		{`n=5; [[ $n -gt 3 ]] && echo y`, Allow}, {`[[ -n $x && $x == a* ]] || echo n`, Allow}, {`x=abc; echo ${x:1:2} ${x#a} ${x%c} ${x/b/c}`, Allow},
+		{`[ "$x" -eq 1 ]`, Allow}, {`test -f a`, Allow}, {`while IFS= read -r line; do echo "$line"; done < /dev/null`, Allow}, {`echo $((1 + 2 * 3))`, Allow},
+		{`IFS=, echo x`, Ask}, {`printf '%s\n' "$x"`, Allow},
+		{`a='b[$(rm x)]'; echo $((a))`, Deny}, {`x='$(rm c)'; echo ${x@P}`, Deny}, {`test -v 'a[$(rm x)]'`, Deny}, {`a='b[$(rm c)]'; [[ $a -eq 1 ]]`, Deny},
+		{`echo rm x | { cat; sh; }`, Deny}, {`echo rm x | cat | (sh)`, Deny}, {`echo rm x | timeout 5 sh`, Deny}, {`{ bash; } <<< "rm x"`, Deny},
+		{`echo rm x | while read l; do $l; done`, Deny}, {`echo 'rm x' | xargs -I{} sh -c '{}'`, Deny}, {`echo rm x | xargs env`, Deny},
+		{`cat [x`, Allow}, {`cat []-]-x`, Allow},
+	})
+	strict := load(t, "version: 1\nrules: [{id: e, effect: allow, argv: [cat], argv_none: ['--x']}]")
+	checkCommands(t, strict, []judged{{`cat []-]-x`, Deny}, {`cat "["a]`, Allow}, {`cat ["a"]`, Deny}, {`cat [a]`, Deny}, {`cat [`, Allow}, {`cat []`, Allow}})
+}
+
+func TestZshIsNotReadLikeBash(t *testing.T) {
+	p := load(t, "version: 1\nrules: [{id: e, effect: allow, argv: [[echo, ls, cd]]}, {id: o, effect: allow, path: ['out', '!'], access: [write]}]")
+	for script, want := range map[string]Effect{
+		`echo x >! in`: Ask, `ls *(e:'touch c':)`: Ask, `echo x > out`: Allow, `=touch c`: Ask, `echo | cd sub; echo x > out`: Deny, `ls *`: Allow,
+	} {
+		if v := p.Decide(Call{Tool: "shell", Actions: []Action{Exec("/w", "zsh", "-c", script)}}); v.Effect != want {
+			t.Errorf("%q: got %s (%s), want %s", script, v.Effect, v.Reason, want)
+		}
+	}
+}
+
+func TestShellsConnectOnlyWhereHostsAreAllowed(t *testing.T) {
+	p := load(t, "version: 1\nrules: [{id: e, effect: allow, argv: [[echo, cat]]}, {id: h, effect: allow, host: ['ok:80']}]")
+	checkCommands(t, p, []judged{
+		{`echo x > /dev/tcp/ok/80`, Allow}, {`echo x > /dev/tcp/bad/80`, Deny}, {`cat < /dev/udp/bad/80`, Deny}, {`cat < /dev/../dev/tcp/bad/80`, Deny},
+	})
+	free := load(t, "", func(s *Sources) { s.Inline = nil })
+	checkCommands(t, free, []judged{{`cat < /dev/tcp/bad/80`, Deny}, {`cat < /etc/hosts`, Allow}})
 }
 
 func TestRedirectionsAreJudgedAsPaths(t *testing.T) {

@@ -32,10 +32,10 @@ options:
 		name, _, joined := strings.Cut(w.text, "=")
 		value, known := gitValues[name]
 		switch {
-		case !strings.HasPrefix(w.text, "-") || w.text == "-" || w.text == "--help" || w.text == "--version" || w.text == "-h" || w.text == "-v":
-			break options
 		case !w.literal:
 			inner.opaque = "an option of git is computed"
+			break options
+		case !strings.HasPrefix(w.text, "-") || w.text == "-" || w.text == "--help" || w.text == "--version" || w.text == "-h" || w.text == "-v":
 			break options
 		case w.text == "-C" && i+1 < len(c.words):
 			i++

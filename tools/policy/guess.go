@@ -164,16 +164,15 @@ func (a *analyser) shell(c *command, sc *scope) {
 		c.opaque = why
 	}
 	if script < 0 {
-		fed := ""
 		if c.feed != nil {
 			c.opaque = "a shell is fed by a here-document"
-			fed = c.feed.text
 		}
 		a.emit(c, sc)
-		a.guessScript(fed, sc)
+		a.guessScript(sc.stdin, sc)
 		return
 	}
 	inner := sc.child()
+	inner.zsh = path.Base(c.name()) == "zsh"
 	inner.args = append([]string{path.Base(c.name())}, texts(c.words[script+1:])...)
 	if len(c.words) > script+1 {
 		inner.args = texts(c.words[script+1:])

@@ -105,6 +105,13 @@ func (p *Policy) hasCommandRules() bool {
 	return rules != nil && (len(rules.deny) > 0 || len(rules.ask) > 0)
 }
 
+// hasRefusals tells whether any rule could refuse or ask for something that a
+// script does.
+func (p *Policy) hasRefusals() bool {
+	paths := p.set(KindRead)
+	return p.hasCommandRules() || len(paths.deny) > 0 || len(paths.ask) > 0
+}
+
 // judgeExec judges every command and path of a vector.
 func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 	if len(a.Argv) == 0 {
@@ -116,12 +123,16 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 			if part, ok := p.judgeCommand(c, &u); ok {
 				parts = append(parts, part)
 			}
+		case u.action.Kind == KindHost:
+			if judged := p.judge(nil, c, &u.action); !u.guess || judged[0].RuleID != "" && judged[0].Effect != Allow {
+				parts = append(parts, judged...)
+			}
 		case u.action.Kind != "":
 			part, decided := p.judgePath(c, &u.action, pathOrigin{redirect: !u.implied, implied: u.implied})
 			if !u.guess || decided && part.Effect != Allow {
 				parts = append(parts, part)
 			}
-		case u.unread && p.hasCommandRules():
+		case u.unread && p.hasRefusals():
 			parts = append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: u.opaque})
 		default:
 			act := Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // shells are the programs whose -c takes a script that is looked into.
 var shells = set("bash", "sh", "zsh", "dash", "ksh", "ash", "rbash", "mksh")
@@ -30,6 +33,11 @@ var codeBuiltins = set("eval", "source", ".", "trap", "alias", "enable", "comple
 // setsVariables are builtins that set the variables they name.
 var setsVariables = set("read", "printf", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare",
 	"typeset", "local", "readonly")
+
+// evaluatesNames are builtins that evaluate the index of an array in a name
+// they are given.
+var evaluatesNames = set("read", "printf", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare",
+	"typeset", "local", "readonly", "test", "[", "wait")
 
 // builtins are commands of every shell that need not be on PATH.
 var builtins = set(".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
@@ -87,13 +95,30 @@ func interprets(name string) bool {
 	return interpreters[name] || shells[name] || interpreters[strings.TrimRight(name, "0123456789.-")]
 }
 
+// systemDirs are folders of programs that only the system's owner can write.
+var systemDirs = set("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin",
+	"/opt/local/bin", "/run/current-system/sw/bin", "/snap/bin")
+
 // trusted tells whether a command word is the program that it is called
-// after: found on PATH outside the writable roots, or an absolute path there.
+// after: found on PATH outside the writable roots, or that file's full name.
 func (p *Policy) trusted(text string) bool {
 	if !strings.Contains(text, "/") {
 		return builtins[text] || p.resolves(text)
 	}
-	return text[0] == '/' && !p.roots.mayChange(clean(text))
+	if text[0] != '/' || p.roots.mayChange(clean(text)) {
+		return false
+	}
+	if systemDirs[path.Dir(clean(text))] {
+		return true
+	}
+	if p.env.LookPath == nil {
+		return false
+	}
+	found := p.env.LookPath(path.Base(text))
+	if found == "" {
+		return false
+	}
+	return clean(found) == clean(text) || p.env.Real != nil && p.env.Real(found) == p.env.Real(text)
 }
 
 // resolves tells whether a bare word is found on PATH outside the places that

@@ -63,11 +63,16 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
 		names = []string{w.text}
 	}
 	lost := sc.lost && (len(names) != 1 || !strings.HasPrefix(names[0], "/"))
-	if !w.literal || lost {
+	if !w.literal || lost || sc.zsh && (w.text == "!" || w.text == "|") {
+		// In zsh ">! file" is what ">| file" is elsewhere.
 		a.addOpaque("the target of a redirection is not certain", sc)
 	}
 	for _, name := range names {
 		if name == "" || harmlessDevice(name) {
+			continue
+		}
+		if host := networkDevice(name); host != "" {
+			a.add(unit{action: Action{Kind: KindHost, Host: host}, guess: !w.literal}, sc)
 			continue
 		}
 		for _, dir := range sc.dirs {
@@ -99,4 +104,16 @@ func harmlessDevice(name string) bool {
 	}
 	rest, ok := strings.CutPrefix(name, "/dev/fd/")
 	return ok && rest != "" && strings.Trim(rest, "0123456789") == ""
+}
+
+// networkDevice returns the host that bash connects to for /dev/tcp/HOST/PORT,
+// or an empty string.
+func networkDevice(name string) string {
+	for _, prefix := range []string{"/dev/tcp/", "/dev/udp/"} {
+		if rest, ok := strings.CutPrefix(clean(name), prefix); ok {
+			host, port, _ := strings.Cut(rest, "/")
+			return host + ":" + port
+		}
+	}
+	return ""
 }

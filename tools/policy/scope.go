@@ -20,6 +20,10 @@ type scope struct {
 	args []string
 	// funcs are the functions that the script defines.
 	funcs map[string]bool
+	// stdin guesses what the place reads.
+	stdin string
+	// zsh says that the shell is zsh.
+	zsh bool
 	// opaque says that the place lies inside a construct that cannot be
 	// judged as a whole, such as a command substitution.
 	opaque bool
@@ -34,6 +38,9 @@ type scope struct {
 
 // maxDirs bounds the folders that are followed; beyond it the place is lost.
 const maxDirs = 16
+
+// maxVars bounds the variables that are followed.
+const maxVars = 256
 
 func (s *scope) dir() string {
 	if len(s.dirs) == 0 {
@@ -51,7 +58,7 @@ func (s *scope) child() *scope {
 }
 
 func (s *scope) set(name string, values []string) {
-	if name == "" {
+	if name == "" || len(s.vars) >= maxVars {
 		return
 	}
 	if s.vars == nil {

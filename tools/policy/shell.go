@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -14,8 +13,13 @@ const (
 	maxScript   = 1 << 20
 	maxNesting  = 16_000
 	maxCommands = 4096
+	maxSteps    = 20_000
 	maxDepth    = 12
 )
+
+// cannotJudge is the reason for words whose value or effect is only known
+// when they are run.
+const cannotJudge = "a substitution or computation in a word cannot be judged"
 
 // command is one simple command of a script.
 type command struct {
@@ -57,11 +61,18 @@ type unit struct {
 
 // analyser turns a vector or a script into units.
 type analyser struct {
-	p        *Policy
+	p *Policy
+	// text and file are the script that is being read, texts the variables
+	// that it sets to something that is no number.
 	text     string
+	file     *syntax.File
+	texts    map[string]bool
 	units    []unit
 	commands int
+	steps    int
 	guessing int
+	// over says that a limit was reached.
+	over bool
 }
 
 func (p *Policy) analyse(a *Action) []unit {
@@ -95,8 +106,8 @@ func (a *analyser) script(text string, sc *scope) {
 	parser := a.p.parser()
 	file, err := parser.Parse(strings.NewReader(text), "")
 	a.p.parsers.Put(parser)
-	outer := a.text
-	a.text = text
+	text0, file0, texts0 := a.text, a.file, a.texts
+	a.text, a.file, a.texts = text, file, nil
 	if err != nil {
 		a.broken(text, file, sc)
 	} else {
@@ -106,7 +117,7 @@ func (a *analyser) script(text string, sc *scope) {
 		}
 		a.stmts(file.Stmts, sc)
 	}
-	a.text = outer
+	a.text, a.file, a.texts = text0, file0, texts0
 }
 
 // broken judges what can be read of a script that does not parse.
@@ -241,6 +252,10 @@ func (a *analyser) stmts(list []*syntax.Stmt, sc *scope) {
 // stmt judges a statement and returns the folders in which the shell may be
 // if it succeeds.
 func (a *analyser) stmt(s *syntax.Stmt, sc *scope) []string {
+	if a.steps++; a.steps > maxSteps {
+		a.overrun(sc)
+		return sc.dirs
+	}
 	if s.Background || s.Coprocess || s.Disown {
 		sc = sc.child()
 	}
@@ -248,10 +263,24 @@ func (a *analyser) stmt(s *syntax.Stmt, sc *scope) []string {
 	if s.Cmd == nil {
 		return sc.dirs
 	}
-	return a.cmd(s, s.Cmd, fed, sc)
+	if fed == nil {
+		return a.cmd(s.Cmd, nil, sc)
+	}
+	outer := sc.stdin
+	sc.stdin = fed.text
+	defer func() { sc.stdin = outer }()
+	return a.cmd(s.Cmd, fed, sc)
 }
 
-func (a *analyser) cmd(s *syntax.Stmt, cmd syntax.Command, fed *feed, sc *scope) []string {
+// overrun notes once that the script is too long to be read to its end.
+func (a *analyser) overrun(sc *scope) {
+	if !a.over {
+		a.over = true
+		a.add(unit{opaque: "the script holds too many commands", unread: true}, sc)
+	}
+}
+
+func (a *analyser) cmd(cmd syntax.Command, fed *feed, sc *scope) []string {
 	switch x := cmd.(type) {
 	case *syntax.CallExpr:
 		return a.call(x, fed, sc)
@@ -305,7 +334,7 @@ func (a *analyser) cmd(s *syntax.Stmt, cmd syntax.Command, fed *feed, sc *scope)
 // opaqueIf adds an opaque construct for commands that run inside a word.
 func (a *analyser) opaqueIf(found bool, sc *scope) {
 	if found {
-		a.addOpaque("a command substitution cannot be judged", sc)
+		a.addOpaque(cannotJudge, sc)
 	}
 }
 
@@ -324,30 +353,45 @@ func (a *analyser) binary(x *syntax.BinaryCmd, sc *scope) []string {
 		return sc.dirs
 	}
 	a.stmt(x.X, sc.child())
-	a.piped(x.X, x.Y, sc)
-	a.stmt(x.Y, sc.child())
+	right := sc.child()
+	if a.p.hasCommandRules() || a.p.settings.approval != "" {
+		right.stdin = a.printed(x.X, sc)
+	}
+	if sc.zsh {
+		// zsh runs the end of a pipeline in the shell itself.
+		a.stmt(x.Y, right)
+		sc.dirs, sc.lost = union(sc.dirs, right.dirs), sc.lost || right.lost
+		return sc.dirs
+	}
+	a.stmt(x.Y, right)
 	return sc.dirs
 }
 
-// piped looks at what is printed into a shell.
-func (a *analyser) piped(from, to *syntax.Stmt, sc *scope) {
-	call, ok := to.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 || !shells[path.Base(a.plain(call.Args[0], sc))] {
-		return
-	}
-	if left, ok := from.Cmd.(*syntax.BinaryCmd); ok {
-		from = left.Y
-	}
-	if text := a.output([]*syntax.Stmt{from}, sc); text != "" {
-		a.guessScript(text, sc)
-	}
-	if len(from.Redirs) > 0 {
-		for _, r := range from.Redirs {
-			if r.Hdoc != nil {
-				a.guessScript(a.plain(r.Hdoc, sc), sc)
+// printed guesses what a statement writes to a pipe: what it is told to
+// print, or what it was given itself.
+func (a *analyser) printed(s *syntax.Stmt, sc *scope) string {
+	for depth := 0; s != nil && depth < maxDepth; depth++ {
+		if text := a.output([]*syntax.Stmt{s}, sc); text != "" {
+			return text
+		}
+		for _, r := range s.Redirs {
+			switch {
+			case r.Hdoc != nil:
+				return a.plain(r.Hdoc, sc)
+			case r.Op == syntax.WordHdoc:
+				return a.plain(r.Word, sc)
 			}
 		}
+		pipe, ok := s.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			return sc.stdin
+		}
+		if text := a.output([]*syntax.Stmt{pipe.Y}, sc); text != "" {
+			return text
+		}
+		s = pipe.X
 	}
+	return ""
 }
 
 func (a *analyser) loop(x *syntax.ForClause, sc *scope) {
@@ -410,9 +454,12 @@ func (a *analyser) nested(n syntax.Node, sc *scope) bool {
 			a.substitution(x.Stmts, sc)
 			return false
 		case *syntax.ParamExp:
+			found = a.hiddenArithmetic(x, sc) || found
 			if x.Exp != nil && x.Param != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
 				a.assigned(x.Param.Value, x.Exp.Word, sc)
 			}
+		default:
+			found = a.hiddenArithmetic(n, sc) || found
 		}
 		return true
 	})
@@ -437,9 +484,11 @@ func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
 		subst := a.assign(as, sc)
 		switch {
 		case subst:
-			c.opaque = "a command substitution cannot be judged"
+			c.opaque = cannotJudge
 		case as.Name == nil:
 		case len(x.Args) == 0 && !choosesProgram(as.Name.Value):
+		case as.Name.Value == "IFS" && x.Args[0].Lit() == "read":
+			// For read itself it only says how to split a line.
 		case !a.p.safeVariable(as.Name.Value):
 			unsafe = append(unsafe, as.Name.Value)
 		}
@@ -457,13 +506,13 @@ func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
 	for i, w := range x.Args {
 		c.words[i] = a.word(w, sc)
 		if c.words[i].subst && c.opaque == "" {
-			c.opaque = "a command substitution cannot be judged"
+			c.opaque = cannotJudge
 		}
 	}
 	if fed != nil {
 		c.feed = fed
 		if fed.subst && c.opaque == "" {
-			c.opaque = "a command substitution cannot be judged"
+			c.opaque = cannotJudge
 		}
 	}
 	return a.command(&c, sc)

@@ -47,7 +47,7 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 			return literal(lit.Value)
 		}
 	}
-	r := wordReader{a: a, sc: sc, literal: true}
+	r := wordReader{a: a, sc: sc, literal: true, several: len(w.Parts) > 1}
 	for i, part := range w.Parts {
 		r.part(part, i == 0 && (len(w.Parts) == 1 || startsFolder(part)), false)
 	}
@@ -117,7 +117,9 @@ type wordReader struct {
 	a  *analyser
 	sc *scope
 	// mute readers guess only: nested commands were judged before.
-	mute                              bool
+	mute bool
+	// several says that the word has more than one part.
+	several                           bool
 	out                               strings.Builder
 	literal, glob, subst, split, some bool
 }
@@ -176,6 +178,8 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 		r.value("0", true)
 	case *syntax.ExtGlob:
 		r.literal, r.glob = false, true
+		// In zsh a pattern may run code: *(e:'rm x':).
+		r.subst = r.subst || r.sc.zsh
 		r.value("*", true)
 	case *syntax.BraceExp:
 		r.literal = false
@@ -231,7 +235,7 @@ func (r *wordReader) plainLit(s string, first bool) {
 		case '*', '?':
 			r.literal, r.glob = false, true
 		case '[':
-			if strings.IndexByte(s[i:], ']') > 1 {
+			if r.several || strings.LastIndexByte(s[i:], ']') > 1 {
 				r.literal, r.glob = false, true
 			}
 		}

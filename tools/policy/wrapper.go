@@ -117,9 +117,7 @@ func (w wrapper) option(opt string) (int, bool) {
 // returns the folders in which the shell may be afterwards.
 func (a *analyser) command(c *command, sc *scope) []string {
 	if a.commands++; a.commands > maxCommands {
-		if a.commands == maxCommands+1 {
-			a.add(unit{opaque: "the script holds too many commands", unread: true}, sc)
-		}
+		a.overrun(sc)
 		return sc.dirs
 	}
 	c.shown = sc.dir()
@@ -196,14 +194,32 @@ func (c *command) name() string { return c.words[0].text }
 // emit adds the command as it stands.
 func (a *analyser) emit(c *command, sc *scope) {
 	if !c.outermost && setsVariables[c.name()] {
+		a.setByName(c, sc)
+	}
+	if !c.outermost && evaluatesNames[c.name()] {
 		for _, w := range c.words[1:] {
-			name, _, _ := strings.Cut(w.text, "=")
-			if choosesProgram(name) {
-				c.opaque = "the variable " + name + " chooses programs"
+			if strings.Contains(w.text, "[") && strings.ContainsAny(w.text, "$`") {
+				c.opaque = c.name() + " evaluates a name that is not known"
+				a.guessScript(guessText([]word{w}), sc)
 			}
 		}
 	}
 	a.add(unit{cmd: c}, sc)
+}
+
+// setByName follows builtins that set the variables they are told.
+func (a *analyser) setByName(c *command, sc *scope) {
+	for i, w := range c.words[1:] {
+		name, _, _ := strings.Cut(w.text, "=")
+		switch {
+		case choosesProgram(name):
+			c.opaque = "the variable " + name + " chooses programs"
+		case !w.literal && (c.name() != "printf" || i > 0 && c.words[i].text == "-v"):
+			c.opaque = "the name of a variable is computed"
+		case c.name() == "read" && isName(w.text):
+			sc.set(w.text, []string{strings.TrimSpace(sc.stdin)})
+		}
+	}
 }
 
 // wrapped judges the command behind a wrapper.
@@ -231,11 +247,13 @@ func (a *analyser) wrapped(name string, w wrapper, c *command, sc *scope) {
 	inner.words, inner.outermost = rest, c.outermost && name != "command" && name != "builtin" && name != "exec"
 	switch name {
 	case "xargs":
-		inner.words = fromInput(c.words[:len(c.words)-len(rest)], rest)
+		inner.words = fromInput(c.words[:len(c.words)-len(rest)], rest, sc.stdin)
 		inner.feed = nil
+		sc = sc.child()
+		sc.stdin = ""
 	case "sudo", "doas":
 		for len(inner.words) > 1 && assignedName(inner.words[0].text) != "" {
-			if v := assignedName(inner.words[0].text); !a.p.safeVariable(v) {
+			if v := assignedName(inner.words[0].text); !a.p.safeVariable(v) || !inner.words[0].literal {
 				inner.opaque = "the variable " + v + " is not known to be harmless"
 			}
 			inner.words = inner.words[1:]
@@ -246,7 +264,7 @@ func (a *analyser) wrapped(name string, w wrapper, c *command, sc *scope) {
 
 // fromInput returns the command that xargs runs: words of its input stand
 // where the replacement string is, or at the end.
-func fromInput(options, rest []word) []word {
+func fromInput(options, rest []word, input string) []word {
 	replace := ""
 	for i, o := range options {
 		switch {
@@ -262,11 +280,14 @@ func fromInput(options, rest []word) []word {
 	}
 	words := slices.Clone(rest)
 	if replace == "" {
-		return append(words, word{text: "…"})
+		return append(words, word{text: "…", guess: strings.Fields(input)})
 	}
 	for i, w := range words {
 		if strings.Contains(w.text, replace) {
 			words[i] = word{text: w.text, guess: []string{w.text}}
+			if line := strings.TrimSpace(input); line != "" {
+				words[i].guess[0] = strings.ReplaceAll(w.text, replace, line)
+			}
 		}
 	}
 	return words
@@ -296,6 +317,10 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 		w := c.words[i]
 		if name := assignedName(w.text); name != "" {
 			inner.setVariable(a.p, name, c.words[:i+1])
+			if !w.literal {
+				// Unlike an assignment, an argument is split into words.
+				inner.opaque = "an argument of env is computed"
+			}
 			continue
 		}
 		if !w.literal {
