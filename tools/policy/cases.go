@@ -48,7 +48,7 @@ func (p *Policy) CallOf(t Test) Call {
 			if name == "~" || strings.HasPrefix(name, "~/") {
 				name = p.roots.home + name[1:]
 			}
-			c.Actions = append(c.Actions, p.located(kind, join(root, name)))
+			c.Actions = append(c.Actions, p.located(kind, root, name))
 		}
 	}
 	if t.Host != "" {

@@ -66,9 +66,8 @@ options:
 func (a *analyser) gitFolder(dir string, from []string, sc *scope) []string {
 	var to []string
 	for _, d := range from {
-		full := join(d, dir)
-		to = appendNew(to, full)
-		a.add(unit{action: a.p.located(KindRead, full), implied: true}, sc)
+		to = appendNew(to, join(d, dir))
+		a.add(unit{action: a.p.located(KindRead, d, dir), implied: true}, sc)
 	}
 	return to
 }

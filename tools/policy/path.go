@@ -36,8 +36,9 @@ type Env struct {
 	// LookPath resolves a bare word on the run's fixed PATH to an absolute
 	// file, or to an empty string. If it is nil every bare word is found.
 	LookPath func(name string) string
-	// Real returns the name of a path after symbolic links, also of a path
-	// that does not exist yet. If it is nil paths are taken as written.
+	// Real returns the name of an absolute path after symbolic links, also of
+	// one that does not exist yet or is not cleaned. RealPath is such a
+	// function. If it is nil paths are taken as written.
 	Real func(path string) string
 }
 

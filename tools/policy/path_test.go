@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -122,6 +124,34 @@ func TestWorkspaceBehindALinkIsOneFolder(t *testing.T) {
 	v := p.Decide(Call{Tool: "exec_command", Actions: []Action{Exec("/home/u/p", "bash", "-c", "> link/a")}})
 	if v.Effect != Allow || v.Action.Real != "/data/proj/link/a" {
 		t.Errorf("redirect: got %+v", v)
+	}
+}
+
+func TestLinksAreFollowedBeforeTheDecision(t *testing.T) {
+	dir := RealPath(t.TempDir())
+	work, outside := filepath.Join(dir, "w"), filepath.Join(dir, "outside")
+	for _, d := range []string{work, outside, filepath.Join(work, "sub"), filepath.Join(outside, "deep")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"link": outside, "deep": filepath.Join(outside, "deep"), "file": filepath.Join(outside, "new"), "rel": "../outside", "in": "sub", "loop": "loop"} {
+		if err := os.Symlink(target, filepath.Join(work, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := load(t, "version: 1\nrules: [{id: c, effect: allow, argv: [[cd, echo, git]]}, {id: w, effect: allow, path: ['**']}]", func(s *Sources) {
+		s.Roots = Roots{Workspace: work, Writable: []string{work}}
+		s.Env.Real = RealPath
+	})
+	for script, want := range map[string]Effect{
+		"echo > sub/x": Allow, "echo > in/x": Allow, "echo > link/x": Deny, "echo > rel/x": Deny, "echo > file": Deny, "echo > deep/../x": Deny,
+		"echo > in/../x": Allow, "cd link && echo > x": Deny, "cd deep && echo > ../x": Deny, "cd in && echo > ../x": Allow, "git -C link status": Deny,
+		"git -C in status": Allow, "echo > loop": Allow,
+	} {
+		if v := p.Decide(Call{Tool: "x", Actions: []Action{Exec(work, "bash", "-c", script)}}); v.Effect != want {
+			t.Errorf("%q: got %s %s (%s), want %s", script, v.Effect, v.Action.Real, v.Reason, want)
+		}
 	}
 }
 

@@ -76,9 +76,8 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
 			continue
 		}
 		for _, dir := range sc.dirs {
-			full := join(dir, name)
 			for _, kind := range kinds {
-				a.add(unit{action: a.p.located(kind, full), guess: !w.literal || lost}, sc)
+				a.add(unit{action: a.p.located(kind, dir, name), guess: !w.literal || lost}, sc)
 			}
 			if strings.HasPrefix(name, "/") {
 				break
@@ -87,11 +86,15 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
 	}
 }
 
-// located returns the action on a path with its real name.
-func (p *Policy) located(kind Kind, full string) Action {
-	act := Action{Kind: kind, Path: full}
+// located returns the action on a path below dir with its real name.
+func (p *Policy) located(kind Kind, dir, name string) Action {
+	act := Action{Kind: kind, Path: join(dir, name)}
 	if p.env.Real != nil {
-		act.Real = p.env.Real(full)
+		// The path is not cleaned: behind a link ".." leads elsewhere.
+		if !strings.HasPrefix(name, "/") {
+			name = dir + "/" + name
+		}
+		act.Real = p.env.Real(name)
 	}
 	return act
 }
