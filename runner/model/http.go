@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -57,6 +58,9 @@ const (
 	// idlePerHost lets as many agents as a list job may have keep their
 	// connections between two turns.
 	idlePerHost = 1000
+	// maxEventBytes bounds one event of a stream; images and encrypted
+	// reasoning stay far below.
+	maxEventBytes = 16 << 20
 	// maxRedirects is plenty for one server that corrects a path.
 	maxRedirects = 3
 )
@@ -76,7 +80,13 @@ func newClient(o clientOptions) (*http.Client, error) {
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &http.Transport{
-			Proxy:               proxy,
+			Proxy: proxy,
+			OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+				if resp.StatusCode == http.StatusOK {
+					return nil
+				}
+				return &proxyError{status: resp.StatusCode, host: proxy.Host}
+			},
 			DialContext:         dialer.DialContext,
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout: dialTimeout,

@@ -197,6 +197,8 @@ const (
 	ErrContext ErrorKind = "context_length"
 	// ErrQuota: the account has no money left; trying again does not help.
 	ErrQuota ErrorKind = "quota"
+	// ErrFilter: the provider's content filter refused the request.
+	ErrFilter ErrorKind = "content_filter"
 	// ErrMalformed: the server answered 200 with something that is no answer,
 	// or reported that the model's call was malformed.
 	ErrMalformed ErrorKind = "malformed_response"
@@ -223,7 +225,9 @@ type Error struct {
 	Retryable bool
 	// RetryAfter is how long the server asked to wait, 0 if it did not.
 	RetryAfter time.Duration
-	Err        error
+	// Fix is what a person can do about it, "" if nothing useful can be said.
+	Fix string
+	Err error
 }
 
 // Error returns kind, status and message in one line.
