@@ -182,14 +182,27 @@ func (l *Log) emit(o Origin, b Body) []failure {
 		return nil
 	}
 	l.last = l.opts.Now()
+	if l.opts.Redact == nil {
+		return l.send(o, b, nil)
+	}
 	var failures []failure
-	for _, masked := range l.opts.Redact.Body(b) {
-		l.fitted = fit(masked, l.fitted[:0])
-		for _, one := range l.fitted {
-			l.seq++
-			e := Event{Seq: l.seq, Time: l.last, RunID: l.opts.RunID, Origin: o, Body: one}
-			failures = l.deliver(e, failures)
-		}
+	for _, r := range l.opts.Redact.route(o, b) {
+		failures = l.send(r.origin, r.body, failures)
+	}
+	return failures
+}
+
+// send numbers a body that is masked and hands it on, in as many lines as it
+// takes.
+func (l *Log) send(o Origin, b Body, failures []failure) []failure {
+	if b == nil {
+		return failures
+	}
+	l.fitted = fit(b, l.fitted[:0])
+	for _, one := range l.fitted {
+		l.seq++
+		e := Event{Seq: l.seq, Time: l.last, RunID: l.opts.RunID, Origin: o, Body: one}
+		failures = l.deliver(e, failures)
 	}
 	return failures
 }

@@ -7,62 +7,36 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
-// minSecret is the shortest value that is masked, in bytes. Anything shorter
-// turns up in ordinary text so often that masking it would hide the run and
-// protect nothing.
-const minSecret = 8
-
-// Redactor masks secrets: the values it was given become [secret:NAME], and
-// tokens of well-known shapes [secret:SHAPE]. It masks bodies of events, also
-// across the chunks of a series of deltas, so that the joined deltas equal the
-// masked whole. A nil Redactor masks nothing.
+// Redactor masks secrets in events before anybody sees them, and in texts that
+// go elsewhere. A secret becomes [secret:NAME], a token of a known shape
+// [secret:SHAPE].
 //
-// Body is not safe for concurrent use; the log calls it under its lock. String
-// is.
+// Deltas are masked across their borders: the end of a chunk that may be the
+// beginning of a secret is held back until the next chunk of the series tells,
+// or until the series ends. The joined deltas are the masked whole.
+//
+// String and Bytes may be used concurrently; Body is for the one owner of the
+// stream, the Log. A nil Redactor masks nothing.
 type Redactor struct {
-	secrets []secret
-	// longest is the length of the longest secret, in bytes.
-	longest int
-	series  map[string]*series
-	count   atomic.Int64
+	masker *masker
+	count  atomic.Int64
+	series map[seriesKey]*series
+	opened int
+	routed []routed
 }
 
-type secret struct{ value, mask string }
-
-// NewRedactor returns a redactor for values by name. Values shorter than 8
-// bytes are not masked.
+// NewRedactor returns a redactor for secrets, value by name. Space around a
+// value is ignored. Values shorter than 8 bytes are not masked: they occur in
+// ordinary text, which would be destroyed, and the holes would tell the value.
 func NewRedactor(secrets map[string]string) *Redactor {
-	r := &Redactor{series: map[string]*series{}}
-	for name, value := range secrets {
-		value = strings.TrimSpace(value)
-		if len(value) < minSecret {
-			continue
-		}
-		mask := "[secret:" + name + "]"
-		r.secrets = append(r.secrets, secret{value, mask})
-		// Inside JSON text, such as streamed arguments, a value with quotes or
-		// backslashes looks different.
-		if quoted := string(appendString(nil, value)); quoted[1:len(quoted)-1] != value {
-			r.secrets = append(r.secrets, secret{quoted[1 : len(quoted)-1], mask})
-		}
-	}
-	// The longest first: where one secret is the beginning of another, the
-	// longer one is meant. Names break ties, so that maps do not.
-	slices.SortFunc(r.secrets, func(a, b secret) int {
-		if len(a.value) != len(b.value) {
-			return len(b.value) - len(a.value)
-		}
-		return strings.Compare(a.value+a.mask, b.value+b.mask)
-	})
-	if len(r.secrets) > 0 {
-		r.longest = len(r.secrets[0].value)
-	}
-	return r
+	return &Redactor{masker: newMasker(secrets), series: map[seriesKey]*series{}}
 }
 
-// Count is how many secrets have been masked.
+// Count is how many secrets have been masked in events, the same one again in
+// another event included; a nil Redactor has masked none.
 func (r *Redactor) Count() int64 {
 	if r == nil {
 		return 0
@@ -70,325 +44,411 @@ func (r *Redactor) Count() int64 {
 	return r.count.Load()
 }
 
-// String masks a whole text.
+// String returns s with its secrets masked. It does not change Count.
 func (r *Redactor) String(s string) string {
 	if r == nil {
 		return s
 	}
-	out, _ := r.scan(s, 0, true)
-	return out
+	masked, _ := r.masker.mask(s)
+	return masked
 }
 
-// series is a series of deltas of which the end may be the beginning of a
-// secret.
-type series struct {
-	held string
-	// last is the byte before held, for shapes that begin at a word's border.
-	last byte
-	// build turns a text into the delta that brings it.
-	build func(text string) Body
+// Bytes returns b with its secrets masked; b itself if there are none. It does
+// not change Count.
+func (r *Redactor) Bytes(b []byte) []byte {
+	if r == nil {
+		return b
+	}
+	s := string(b)
+	masked, n := r.masker.mask(s)
+	if n == 0 {
+		return b
+	}
+	return []byte(masked)
 }
 
 // Body returns the bodies to emit in place of b: text that was held back
-// earlier and may be released now, then b itself, masked. A delta of which
-// everything is held back yields nothing.
+// earlier and may now be released, then b itself, masked. The list is empty
+// when all of a delta is held back, and valid until the next call.
 func (r *Redactor) Body(b Body) []Body {
 	if r == nil {
 		return []Body{b}
 	}
-	switch e := b.(type) {
-	case MessageDeltaEvent:
-		return r.delta("m "+e.MessageID, e.Delta, func(text string) Body { e.Delta = text; return e })
-	case ReasoningDeltaEvent:
-		return r.delta("m "+e.MessageID, e.Delta, func(text string) Body { e.Delta = text; return e })
-	case ToolCallArgsDeltaEvent:
-		return r.delta("a "+e.ToolCallID, e.Delta, func(text string) Body { e.Delta = text; return e })
-	case TerminalAppendStringEvent:
-		return r.terminal(e)
-	case MessageEvent:
-		return append(r.flush("m "+e.MessageID), r.whole(e))
-	case ReasoningEvent:
-		return append(r.flush("m "+e.MessageID), r.whole(e))
-	case ToolCallEvent:
-		return append(r.flush("a "+e.ToolCallID), r.whole(e))
-	case ToolIncompleteEvent:
-		return append(r.flush("a "+e.ToolCallID), r.whole(e))
-	case TerminalCompletedEvent:
-		return append(r.flush("t "+e.TerminalID), r.whole(e))
-	}
-	return []Body{r.whole(b)}
-}
-
-func (r *Redactor) delta(key, text string, build func(string) Body) []Body {
-	s := r.series[key]
-	if s == nil {
-		s = &series{}
-		r.series[key] = s
-	}
-	s.build = build
-	out, rest := r.scan(s.held+text, s.last, false)
-	s.held = rest
-	if out == "" {
-		return nil
-	}
-	s.last = out[len(out)-1]
-	return []Body{build(out)}
-}
-
-// flush releases what a series holds back.
-func (r *Redactor) flush(key string) []Body {
-	s := r.series[key]
-	if s == nil {
-		return nil
-	}
-	delete(r.series, key)
-	if s.held == "" {
-		return nil
-	}
-	out, _ := r.scan(s.held, s.last, true)
-	return []Body{s.build(out)}
-}
-
-// terminal masks output. Binary chunks are masked by themselves: a secret is
-// text, and its chunk would have been text.
-func (r *Redactor) terminal(e TerminalAppendStringEvent) []Body {
-	key := "t " + e.TerminalID
-	if e.Encoding == "base64" {
-		out := r.flush(key)
-		if raw, err := base64.StdEncoding.DecodeString(e.Delta); err == nil {
-			if masked := r.String(string(raw)); masked != string(raw) {
-				e.Delta = base64.StdEncoding.EncodeToString([]byte(masked))
-			}
-		}
-		return append(out, e)
-	}
-	dropped := e.DroppedBytes
-	e.DroppedBytes = 0
-	out := r.delta(key, e.Delta, func(text string) Body { e.Delta = text; return e })
-	if dropped > 0 {
-		e.Delta, e.DroppedBytes = "", dropped
-		out = append(out, e)
+	var out []Body
+	for _, x := range r.route(Origin{}, b) {
+		out = append(out, x.body)
 	}
 	return out
 }
 
-// whole masks every string of a body.
-func (r *Redactor) whole(b Body) Body {
-	v := reflect.ValueOf(b)
-	masked, changed := r.value(v)
-	if !changed {
+// routed is a body with whose it is: released text belongs to the origin of
+// its series, which may be another than that of the event that released it.
+type routed struct {
+	origin Origin
+	body   Body
+}
+
+// seriesKey names a series of deltas. The streams of a terminal are series of
+// their own, because a secret does not continue in the other one.
+type seriesKey struct {
+	session, kind, id string
+	stream            Stream
+}
+
+// The kinds of series, in the order in which they are released.
+const (
+	seriesReasoning = "reasoning"
+	seriesMessage   = "text"
+	seriesArgs      = "args"
+	seriesTerminal  = "terminal"
+)
+
+type series struct {
+	state  maskState
+	origin Origin
+	// last is the latest delta, the pattern for what is released at the end.
+	last Body
+	// order is when the series began.
+	order int
+}
+
+func (r *Redactor) route(o Origin, b Body) []routed {
+	if b == nil {
+		return nil
+	}
+	r.routed = r.routed[:0]
+	switch b := b.(type) {
+	case MessageDeltaEvent:
+		b.MessageID = r.text(b.MessageID)
+		r.delta(seriesKey{session: o.SessionID, kind: seriesMessage, id: b.MessageID}, o, b)
+	case ReasoningDeltaEvent:
+		b.MessageID = r.text(b.MessageID)
+		r.delta(seriesKey{session: o.SessionID, kind: seriesReasoning, id: b.MessageID}, o, b)
+	case ToolCallArgsDeltaEvent:
+		b.ToolCallID = r.text(b.ToolCallID)
+		r.delta(seriesKey{session: o.SessionID, kind: seriesArgs, id: b.ToolCallID}, o, b)
+	case TerminalAppendStringEvent:
+		b.ToolCallID, b.TerminalID = r.text(b.ToolCallID), r.text(b.TerminalID)
+		b.Stream, b.Encoding = Stream(r.text(string(b.Stream))), Encoding(r.text(string(b.Encoding)))
+		r.delta(seriesKey{session: o.SessionID, kind: seriesTerminal, id: b.TerminalID, stream: b.Stream}, o, b)
+	default:
+		masked := r.whole(b)
+		r.release(o, masked)
+		r.routed = append(r.routed, routed{o, masked})
+	}
+	return r.routed
+}
+
+// delta masks the next chunk of a series.
+func (r *Redactor) delta(key seriesKey, o Origin, b Body) {
+	s := r.series[key]
+	if s == nil {
+		r.opened++
+		s = &series{order: r.opened}
+		r.series[key] = s
+	}
+	s.origin, s.last = o, b
+	in := chunkOf(b)
+	out, n := r.masker.push(&s.state, in, false)
+	r.count.Add(n)
+	if out == "" && in != "" && droppedOf(b) == 0 {
+		return
+	}
+	if out != in {
+		b = withChunk(b, out)
+	}
+	r.routed = append(r.routed, routed{o, b})
+}
+
+// release ends the series that b ends, and emits what they still hold.
+func (r *Redactor) release(o Origin, b Body) {
+	if len(r.series) == 0 {
+		return
+	}
+	var ends func(k seriesKey) bool
+	switch b := b.(type) {
+	case MessageEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesMessage && k.id == b.MessageID }
+	case ReasoningEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesReasoning && k.id == b.MessageID }
+	case ToolCallEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesArgs && k.id == b.ToolCallID }
+	case ToolResultEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesArgs && k.id == b.ToolCallID }
+	case ToolIncompleteEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesArgs && k.id == b.ToolCallID }
+	case TerminalCompletedEvent:
+		ends = func(k seriesKey) bool { return k.kind == seriesTerminal && k.id == b.TerminalID }
+	case TurnFinishedEvent, SessionFinishedEvent:
+		// A terminal may outlive both.
+		ends = func(k seriesKey) bool { return k.kind != seriesTerminal }
+	case RunFinishedEvent:
+		r.releaseAll(func(seriesKey) bool { return true })
+		return
+	default:
+		return
+	}
+	r.releaseAll(func(k seriesKey) bool { return k.session == o.SessionID && ends(k) })
+}
+
+func (r *Redactor) releaseAll(ends func(seriesKey) bool) {
+	var ended []*series
+	for k, s := range r.series {
+		if ends(k) {
+			ended = append(ended, s)
+			delete(r.series, k)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *series) int { return a.order - b.order })
+	for _, s := range ended {
+		rest, n := r.masker.push(&s.state, "", true)
+		r.count.Add(n)
+		if rest != "" {
+			r.routed = append(r.routed, routed{s.origin, withoutDropped(withChunk(s.last, rest))})
+		}
+	}
+}
+
+// chunkOf returns the bytes that a delta adds.
+func chunkOf(b Body) string {
+	switch b := b.(type) {
+	case MessageDeltaEvent:
+		return b.Delta
+	case ReasoningDeltaEvent:
+		return b.Delta
+	case ToolCallArgsDeltaEvent:
+		return b.Delta
+	case TerminalAppendStringEvent:
+		if b.Encoding == "base64" {
+			if raw, err := base64.StdEncoding.DecodeString(b.Delta); err == nil {
+				return string(raw)
+			}
+		}
+		return b.Delta
+	}
+	return ""
+}
+
+func droppedOf(b Body) int64 {
+	if b, ok := b.(TerminalAppendStringEvent); ok {
+		return b.DroppedBytes
+	}
+	return 0
+}
+
+// withoutDropped returns the delta without its count of lost bytes, which has
+// been told already.
+func withoutDropped(b Body) Body {
+	if b, ok := b.(TerminalAppendStringEvent); ok {
+		b.DroppedBytes = 0
 		return b
 	}
+	return b
+}
+
+// withChunk returns the delta with other bytes.
+func withChunk(b Body, chunk string) Body {
+	switch b := b.(type) {
+	case MessageDeltaEvent:
+		b.Delta = chunk
+		return b
+	case ReasoningDeltaEvent:
+		b.Delta = chunk
+		return b
+	case ToolCallArgsDeltaEvent:
+		b.Delta = chunk
+		return b
+	case TerminalAppendStringEvent:
+		b.Delta, b.Encoding = chunk, ""
+		if !utf8.ValidString(chunk) {
+			b.Delta, b.Encoding = base64.StdEncoding.EncodeToString([]byte(chunk)), "base64"
+		}
+		return b
+	}
+	return b
+}
+
+// text masks a whole text of an event.
+func (r *Redactor) text(s string) string {
+	masked, n := r.masker.mask(s)
+	r.count.Add(n)
+	return masked
+}
+
+// whole masks every string of a body. The body that was given is not touched:
+// its producer may still use what it points to.
+func (r *Redactor) whole(b Body) Body {
+	v := reflect.ValueOf(b)
+	if v.Kind() != reflect.Struct || !r.dirty(v, 0) {
+		return b
+	}
+	masked := reflect.New(v.Type()).Elem()
+	masked.Set(v)
+	r.clean(masked, 0)
 	return masked.Interface().(Body)
 }
 
-var rawMessage = reflect.TypeFor[json.RawMessage]()
+var rawType = reflect.TypeFor[json.RawMessage]()
 
-// value returns v with its strings masked, as a copy if anything changed.
-func (r *Redactor) value(v reflect.Value) (reflect.Value, bool) {
+// maxWalk bounds how deep details are walked; deeper ones cannot be encoded
+// either.
+const maxWalk = maxDepth
+
+// dirty tells whether a value holds a secret anywhere.
+func (r *Redactor) dirty(v reflect.Value, depth int) bool {
+	if depth > maxWalk {
+		return false
+	}
 	switch v.Kind() {
 	case reflect.String:
-		s := v.String()
-		if masked := r.String(s); masked != s {
-			return reflect.ValueOf(masked).Convert(v.Type()), true
-		}
+		return v.Len() >= minSecret && r.masker.has(v.String())
 	case reflect.Struct:
-		return r.fields(v)
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return v, false
-		}
-		inner, changed := r.value(v.Elem())
-		if !changed {
-			return v, false
-		}
-		if v.Kind() == reflect.Interface {
-			out := reflect.New(v.Type()).Elem()
-			out.Set(inner)
-			return out, true
-		}
-		out := reflect.New(inner.Type())
-		out.Elem().Set(inner)
-		return out, true
-	case reflect.Slice:
-		if v.Type() == rawMessage {
-			raw := string(v.Bytes())
-			if masked := r.String(raw); masked != raw && json.Valid([]byte(masked)) {
-				return reflect.ValueOf(json.RawMessage(masked)), true
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() && r.dirty(f, depth+1) {
+				return true
 			}
-			return v, false
 		}
-		return r.elements(v)
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && r.dirty(v.Elem(), depth+1)
+	case reflect.Slice, reflect.Array:
+		if v.Type() == rawType {
+			return r.dirtyRaw(v.Bytes())
+		}
+		for i := range v.Len() {
+			if r.dirty(v.Index(i), depth+1) {
+				return true
+			}
+		}
 	case reflect.Map:
-		return r.entries(v)
-	}
-	return v, false
-}
-
-func (r *Redactor) fields(v reflect.Value) (reflect.Value, bool) {
-	var out reflect.Value
-	for i := range v.NumField() {
-		f, changed := r.value(v.Field(i))
-		if !changed {
-			continue
-		}
-		if !out.IsValid() {
-			out = reflect.New(v.Type()).Elem()
-			out.Set(v)
-		}
-		out.Field(i).Set(f)
-	}
-	if !out.IsValid() {
-		return v, false
-	}
-	return out, true
-}
-
-func (r *Redactor) elements(v reflect.Value) (reflect.Value, bool) {
-	var out reflect.Value
-	for i := range v.Len() {
-		e, changed := r.value(v.Index(i))
-		if !changed {
-			continue
-		}
-		if !out.IsValid() {
-			out = reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-			reflect.Copy(out, v)
-		}
-		out.Index(i).Set(e)
-	}
-	if !out.IsValid() {
-		return v, false
-	}
-	return out, true
-}
-
-func (r *Redactor) entries(v reflect.Value) (reflect.Value, bool) {
-	out := reflect.MakeMapWithSize(v.Type(), v.Len())
-	any := false
-	for it := v.MapRange(); it.Next(); {
-		key, keyChanged := r.value(it.Key())
-		value, changed := r.value(it.Value())
-		any = any || keyChanged || changed
-		out.SetMapIndex(key, value)
-	}
-	if !any {
-		return v, false
-	}
-	return out, true
-}
-
-// scan masks text, from left to right, the longest match at each place. Unless
-// final, it stops where the text that is still to come could complete a match,
-// and returns the rest from there. last is the byte before text, 0 if none.
-func (r *Redactor) scan(text string, last byte, final bool) (out, rest string) {
-	var b strings.Builder
-	copied := 0
-	for at := 0; ; {
-		at = r.next(text, at, final)
-		if at < 0 {
-			break
-		}
-		before := last
-		if at > 0 {
-			before = text[at-1]
-		}
-		end, mask, open := r.match(text, at, before, final)
-		if open {
-			b.WriteString(text[copied:at])
-			return b.String(), text[at:]
-		}
-		if mask == "" {
-			at++
-			continue
-		}
-		r.count.Add(1)
-		b.WriteString(text[copied:at])
-		b.WriteString(mask)
-		at, copied = end, end
-	}
-	if copied == 0 {
-		return text, ""
-	}
-	b.WriteString(text[copied:])
-	return b.String(), ""
-}
-
-// next is the first place from at on where a match may begin, or -1.
-func (r *Redactor) next(text string, at int, final bool) int {
-	best := -1
-	see := func(i int) {
-		if i >= 0 && (best < 0 || i < best) {
-			best = i
-		}
-	}
-	for _, s := range r.secrets {
-		if i := strings.Index(text[at:], s.value); i >= 0 {
-			see(at + i)
-		}
-	}
-	for _, s := range shapes {
-		if i := strings.Index(text[at:], s.prefix); i >= 0 {
-			see(at + i)
-		}
-	}
-	if final {
-		return best
-	}
-	// A match may also begin at the end, with more of it to come.
-	for i := max(at, len(text)-max(r.longest, longestPrefix)+1); i < len(text) && (best < 0 || i < best); i++ {
-		if r.begins(text[i:]) {
-			see(i)
-		}
-	}
-	return best
-}
-
-// begins tells whether tail is a proper beginning of a secret or of a shape's
-// prefix.
-func (r *Redactor) begins(tail string) bool {
-	for _, s := range r.secrets {
-		if len(tail) < len(s.value) && strings.HasPrefix(s.value, tail) {
-			return true
-		}
-	}
-	for _, s := range shapes {
-		if len(tail) < len(s.prefix) && strings.HasPrefix(s.prefix, tail) {
-			return true
+		for it := v.MapRange(); it.Next(); {
+			if r.dirty(it.Key(), depth+1) || r.dirty(it.Value(), depth+1) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// match looks for the match that begins at a place. open says that only more
-// text can tell.
-func (r *Redactor) match(text string, at int, before byte, final bool) (end int, mask string, open bool) {
-	tail := text[at:]
-	if !final && r.begins(tail) {
-		return 0, "", true
+func (r *Redactor) dirtyRaw(raw []byte) bool {
+	return slices.Contains(raw, '\\') || r.masker.has(string(raw))
+}
+
+// clean masks a settable value in place, and copies what it points to first.
+func (r *Redactor) clean(v reflect.Value, depth int) {
+	if depth > maxWalk || !v.CanSet() {
+		return
 	}
-	for _, s := range r.secrets {
-		if strings.HasPrefix(tail, s.value) {
-			return at + len(s.value), s.mask, false
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(r.text(v.String()))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			r.clean(v.Field(i), depth+1)
 		}
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		inner := reflect.New(v.Elem().Type())
+		inner.Elem().Set(v.Elem())
+		r.clean(inner.Elem(), depth+1)
+		if v.Kind() == reflect.Pointer {
+			v.Set(inner)
+		} else {
+			v.Set(inner.Elem())
+		}
+	case reflect.Slice:
+		if v.Type() == rawType {
+			v.SetBytes(r.raw(v.Bytes()))
+			return
+		}
+		if v.IsNil() {
+			return
+		}
+		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(list, v)
+		for i := range list.Len() {
+			r.clean(list.Index(i), depth+1)
+		}
+		v.Set(list)
+	case reflect.Array:
+		for i := range v.Len() {
+			r.clean(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		r.cleanMap(v, depth)
 	}
-	if isTokenByte(before) {
-		return 0, "", false
+}
+
+func (r *Redactor) cleanMap(v reflect.Value, depth int) {
+	if v.IsNil() {
+		return
 	}
-	for _, s := range shapes {
-		if !strings.HasPrefix(tail, s.prefix) {
+	out := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for it := v.MapRange(); it.Next(); {
+		key := reflect.New(v.Type().Key()).Elem()
+		key.Set(it.Key())
+		r.clean(key, depth+1)
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(it.Value())
+		r.clean(value, depth+1)
+		out.SetMapIndex(key, value)
+	}
+	v.Set(out)
+}
+
+// raw masks the strings inside raw JSON, whatever escapes they are written
+// with, and leaves everything else as it is. A number that is a secret becomes
+// a string.
+func (r *Redactor) raw(raw json.RawMessage) json.RawMessage {
+	if !r.dirtyRaw(raw) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		end := tokenEnd(raw, i)
+		token := raw[i:end]
+		i = end
+		if token[0] != '"' {
+			masked := r.text(string(token))
+			if masked == string(token) {
+				out = append(out, masked...)
+			} else {
+				out = appendString(out, masked)
+			}
 			continue
 		}
-		n := len(s.prefix)
-		for n < len(tail) && n < maxToken && s.holds(tail[n]) {
-			n++
+		var text string
+		if json.Unmarshal(token, &text) != nil {
+			out = append(out, r.text(string(token))...)
+			continue
 		}
-		if n == len(tail) && n < maxToken && !final {
-			return 0, "", true
-		}
-		if n-len(s.prefix) >= s.least && (s.must == "" || strings.Contains(tail[:n], s.must)) {
-			return at + n, "[secret:" + s.name + "]", false
+		if masked := r.text(text); masked != text {
+			out = appendString(out, masked)
+		} else {
+			out = append(out, token...)
 		}
 	}
-	return 0, "", false
+	return out
+}
+
+// tokenEnd returns where the token of raw that begins at i ends: a string, a
+// number or word, or one other byte. It reads text that is no JSON, too.
+func tokenEnd(raw []byte, i int) int {
+	if raw[i] != '"' {
+		end := i
+		for end < len(raw) && strings.IndexByte("\"{}[],: \t\r\n", raw[end]) < 0 {
+			end++
+		}
+		return max(end, i+1)
+	}
+	for end := i + 1; end < len(raw); end++ {
+		switch raw[end] {
+		case '\\':
+			end++
+		case '"':
+			return end + 1
+		}
+	}
+	return len(raw)
 }
