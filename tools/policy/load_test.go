@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -327,99 +326,6 @@ func TestYoloAllowsAllButDenyRulesAndProtection(t *testing.T) {
 	}
 }
 
-func TestToolRules(t *testing.T) {
-	p := load(t, `
-version: 1
-rules:
-  - {id: no-web, effect: deny, tool: [list_mcp_*, container.exec]}
-  - {id: no-plan-for-children, effect: deny, tool: [update_plan], agent: ["/root/*"]}
-  - {id: spawn, effect: allow, tool: [spawn_agent], args: {/role: [reviewer, "test*"], /n: ["3"]}}
-  - {id: no-root, effect: deny, args: {/role: [root]}}
-  - {id: mine, effect: allow, tool: [deploy], except: [{args: {/target: [prod*]}}]}
-`, func(s *Sources) { s.Tools = []string{"deploy"} })
-	for _, c := range []struct {
-		call Call
-		want Effect
-		id   string
-	}{
-		{Call{Tool: "list_mcp_resources"}, Deny, "no-web"}, {Call{Tool: "shell", Actions: []Action{Exec("/w", "ls")}}, Deny, "no-web"},
-		{Call{Tool: "container.exec"}, Deny, "no-web"}, {Call{Tool: "update_plan"}, Allow, ""}, {Call{Tool: "update_plan", Agent: "/root/a"}, Deny, "no-plan-for-children"},
-		{Call{Tool: "never_heard_of"}, Allow, ""},
-		{spawn(`{"role":"reviewer","n":3}`), Allow, "spawn"}, {spawn(`{"role":"tester","n":3}`), Allow, "spawn"}, {spawn(`{"role":"reviewer"}`), Deny, ""},
-		{spawn(`{"role":"root","n":3}`), Deny, "no-root"}, {spawn(`{"role":"reviewer","Role":"root","n":3}`), Deny, "no-root"},
-		{spawn(`{"role":"reviewer","ROLE":"other","n":3}`), Deny, ""}, {spawn(`{"ROLE":"reviewer","n":3}`), Allow, "spawn"},
-		{spawn(`{"role":["reviewer","x"],"n":3}`), Deny, ""}, {spawn(`{"role":["reviewer"],"n":3}`), Allow, "spawn"}, {spawn(`{"role":{"a":1},"n":3}`), Deny, ""},
-		{spawn(`{`), Deny, ""}, {spawn(``), Deny, ""}, {spawn(`[]`), Deny, ""},
-		{Call{Tool: "deploy", Actions: []Action{Tool("deploy", json.RawMessage(`{"target":"staging"}`))}}, Allow, "mine"},
-		{Call{Tool: "deploy", Actions: []Action{Tool("deploy", json.RawMessage(`{"Target":"prod-eu"}`))}}, Deny, ""},
-	} {
-		if v := p.Decide(c.call); v.Effect != c.want || v.RuleID != c.id {
-			t.Errorf("%s %s: got %s by %q, want %s by %q", c.call.Tool, c.call.Args, v.Effect, v.RuleID, c.want, c.id)
-		}
-	}
-	for name, want := range map[string]bool{"list_mcp_resources": true, "shell": true, "container.exec": true, "update_plan": false, "spawn_agent": false, "exec_command": false} {
-		if p.Denied(name) != want {
-			t.Errorf("Denied(%s) = %v", name, !want)
-		}
-	}
-}
-
-func spawn(args string) Call {
-	return Call{Tool: "spawn_agent", Args: json.RawMessage(args), Actions: []Action{Tool("spawn_agent", json.RawMessage(args))}}
-}
-
-func TestRulesCarryTheirOwnAnswers(t *testing.T) {
-	p := load(t, `
-version: 1
-on_ask: defer
-on_deny: fail
-max_denials: 3
-on_sandbox_refusal: report
-rules:
-  - {id: d, effect: deny, argv: [rm], on_deny: continue, reason: Files are kept.}
-  - {id: a, effect: ask, argv: [git, push], on_ask: approver, max_scope: once}
-  - {id: c, effect: allow, argv: [make], agent: ["/root/builder/**"]}
-`)
-	if v := p.Decide(run("rm x")); v.OnDeny != DenyContinue || v.OnAsk != AskDefer || v.Reason != "Files are kept." || v.DecidedBy != "policy" {
-		t.Errorf("got %+v", v)
-	}
-	if v := p.Decide(run("git push")); v.OnAsk != AskApprover || v.OnDeny != DenyFail || v.MaxScope != "once" || !strings.Contains(v.Reason, `"a"`) {
-		t.Errorf("got %+v", v)
-	}
-	v := p.Decide(run("touch x"))
-	if v.OnDeny != DenyFail || v.DecidedBy != "default" || !strings.Contains(v.Reason, "touch x") || v.RuleID != "" {
-		t.Errorf("got %+v", v)
-	}
-	if p.MaxDenials() != 3 || p.OnSandboxRefusal() != DenyReport {
-		t.Error("settings are lost")
-	}
-	child := run("make all")
-	if child.Agent = "/root/builder/one"; p.Decide(child).Effect != Allow || p.Decide(run("make all")).Effect != Deny {
-		t.Error("agent globs are not honoured")
-	}
-	flags := load(t, "version: 1\non_ask: defer", func(s *Sources) { s.OnAsk, s.OnDeny, s.MaxDenials = AskFail, DenyContinue, 7 })
-	if flags.OnAsk() != AskFail || flags.OnDeny() != DenyContinue || flags.MaxDenials() != 7 {
-		t.Error("flags do not replace what the file says")
-	}
-}
-
-func TestHosts(t *testing.T) {
-	p := load(t, `
-version: 1
-rules:
-  - {id: a, effect: allow, host: ["pkg.go.dev:443", "*.golang.org", "127.0.0.1:8080", "[::1]:80"]}
-  - {id: d, effect: deny, host: ["10.0.0.1"]}
-`)
-	for host, want := range map[string]Effect{
-		"pkg.go.dev:443": Allow, "pkg.go.dev:80": Deny, "PKG.go.dev.:443": Allow, "x.golang.org:1": Allow, "golang.org:443": Deny, "evilgolang.org:443": Deny,
-		"127.0.0.1:8080": Allow, "[::ffff:127.0.0.1]:8080": Allow, "[::1]:80": Allow, "[::2]:80": Deny, "10.0.0.1:1": Deny, "pkg.go.dev:443.evil.com:443": Deny,
-	} {
-		if v := p.Decide(Call{Tool: "x", Actions: []Action{{Kind: KindHost, Host: host}}}); v.Effect != want {
-			t.Errorf("%s: got %s, want %s", host, v.Effect, want)
-		}
-	}
-}
-
 func TestLintFindsWhatIsProbablyNotMeant(t *testing.T) {
 	p := load(t, `
 version: 1
@@ -498,54 +404,4 @@ func FuzzShellAnalyser(f *testing.F) {
 			t.Errorf("an unknown command in front of %q is allowed", script)
 		}
 	})
-}
-
-func BenchmarkDecideSimpleCommand(b *testing.B) {
-	data, err := os.ReadFile(filepath.Join("testdata", "example.yaml"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	p := load(b, string(data))
-	c := run("go test ./...")
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Decide(c)
-	}
-}
-
-func BenchmarkDecidePipeline(b *testing.B) {
-	p := load(b, "", func(s *Sources) { s.Inline = nil })
-	c := run(`cd src && grep -rn "func $name" --include='*.go' . 2>/dev/null | sort | head -20 && echo "$(date)" > out.txt`)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Decide(c)
-	}
-}
-
-func BenchmarkDecidePath(b *testing.B) {
-	p := load(b, "", func(s *Sources) { s.Inline = nil })
-	c := Call{Tool: "apply_patch", Actions: []Action{Write("/w/src/a/b/c.go", "/w/src/a/b/c.go")}}
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Decide(c)
-	}
-}
-
-func BenchmarkLoadExample(b *testing.B) {
-	file := filepath.Join("testdata", "example.yaml")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Load(Sources{Flags: []string{file}, Roots: Roots{Workspace: "/w"}}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkLoadPreset(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Load(Sources{Roots: Roots{Workspace: "/w"}}); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

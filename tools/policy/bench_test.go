@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func BenchmarkDecideSimpleCommand(b *testing.B) {
+	data, err := os.ReadFile(filepath.Join("testdata", "example.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := load(b, string(data))
+	c := run("go test ./...")
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Decide(c)
+	}
+}
+
+func BenchmarkDecidePipeline(b *testing.B) {
+	p := load(b, "", func(s *Sources) { s.Inline = nil })
+	c := run(`cd src && grep -rn "func $name" --include='*.go' . 2>/dev/null | sort | head -20 && echo "$(date)" > out.txt`)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Decide(c)
+	}
+}
+
+func BenchmarkDecidePath(b *testing.B) {
+	p := load(b, "", func(s *Sources) { s.Inline = nil })
+	c := Call{Tool: "apply_patch", Actions: []Action{Write("/w/src/a/b/c.go", "/w/src/a/b/c.go")}}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Decide(c)
+	}
+}
+
+func BenchmarkLoadExample(b *testing.B) {
+	file := filepath.Join("testdata", "example.yaml")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Load(Sources{Flags: []string{file}, Roots: Roots{Workspace: "/w"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoadPreset(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Load(Sources{Roots: Roots{Workspace: "/w"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
