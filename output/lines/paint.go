@@ -138,9 +138,15 @@ func (p painter) row(lead, text string, leadWidth int) string {
 	return strings.TrimRight(lead+term.Cut(text, p.width-leadWidth, p.style.ellipsis), " ") + "\n"
 }
 
-// line is a remark.
+// line is a remark, in as many rows as it needs.
 func (p painter) line(m mark, text string) string {
-	return p.row(p.style.sgr(m.sgr, m.icon)+" ", term.Label(text), 2)
+	var b strings.Builder
+	lead := p.style.sgr(m.sgr, m.icon) + " "
+	for _, part := range term.Wrap(term.Label(text), p.width-2) {
+		b.WriteString(p.row(lead, part, 2))
+		lead = "  "
+	}
+	return b.String()
 }
 
 func (p painter) plan(b *strings.Builder, items []event.PlanItem) {
