@@ -207,6 +207,9 @@ func (s *session) incomplete(c *call, reason event.IncompleteReason) {
 		s.setStatus(c, event.StatusIncomplete, 0)
 	}
 	s.emit(e)
+	if last == "" {
+		return // a call that was never whole is no call without a result
+	}
 	s.mu.Lock()
 	s.outcome.Incomplete = append(s.outcome.Incomplete, c.id)
 	s.mu.Unlock()

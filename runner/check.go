@@ -26,6 +26,7 @@ func (s *session) runChecks(ctx context.Context) (event.TurnInput, *Stop) {
 			return "", StopFor(fmt.Errorf("encode check: %w", err))
 		}
 		c := &call{id: s.newCallID(""), name: "check", input: tools.Input{Text: string(args)}}
+		s.live = append(s.live, c)
 		s.emit(event.ToolCallStartEvent{ToolCallID: c.id, ToolName: c.name})
 		s.show(c)
 		item := s.guardedCall(ctx, c)

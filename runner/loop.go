@@ -22,6 +22,10 @@ type session struct {
 	historyBytes int
 	// turn counts model responses from 1; 0 is outside a turn.
 	turn int
+	// closed is the latest turn that was finished, and live are the calls of
+	// the present one.
+	closed int
+	live   []*call
 	// messages counts texts, for their ids.
 	messages int
 
@@ -124,6 +128,7 @@ func (s *session) finishTurn(stop *Stop) {
 		}
 	}
 	s.emit(e)
+	s.closed, s.live = s.turn, nil
 }
 
 // emit reports an event of this session.

@@ -53,6 +53,7 @@ func (s *session) respond(ctx context.Context) (*response, *Stop) {
 			Attempt: attempt, DelayMS: delay.Milliseconds(), ErrorKind: string(failed.Kind),
 			MaxAttempts: s.Model.MaxAttempts, HTTPStatus: failed.Status, Message: failed.Message,
 		})
+		s.waitFor("rate_limit", "")
 		if !pause(ctx, delay) {
 			return nil, s.stopOf(ctx)
 		}
@@ -116,7 +117,7 @@ func (c *collector) take(d model.Delta) {
 		c.items = append(c.items, *d.Item)
 	case model.CallStart:
 		k := &call{id: c.newCallID(d.ID), name: cutTo(d.Name, 128), index: d.Index, freeform: d.Freeform}
-		c.calls = append(c.calls, k)
+		c.calls, c.live = append(c.calls, k), append(c.live, k)
 		c.items = append(c.items, model.Item{Kind: model.ToolCall, CallID: k.id, Name: d.Name, Freeform: d.Freeform})
 		k.item = len(c.items) - 1
 		c.emit(event.ToolCallStartEvent{ToolCallID: k.id, ToolName: k.name, Index: d.Index})

@@ -158,10 +158,24 @@ func (r *run) newSession() *session {
 func (s *session) guardedRun(ctx context.Context) (stop *Stop) {
 	defer func() {
 		if p := recover(); p != nil {
-			stop = s.run.crashed(p)
+			stop = s.crashed(p)
+			s.closeTurn(stop)
 		}
 	}()
 	return s.loop(ctx)
+}
+
+// closeTurn ends what a panic has left open, so that the stream keeps its
+// promises even then.
+func (s *session) closeTurn(stop *Stop) {
+	for _, c := range s.live {
+		if !c.final() {
+			s.incomplete(c, "crash")
+		}
+	}
+	if s.turn > 0 && s.turn != s.closed {
+		s.finishTurn(stop)
+	}
 }
 
 // crashed reports a panic and ends the run.

@@ -164,6 +164,19 @@ func TestPanicOfTheModelEndsTheRunInOrder(t *testing.T) {
 	}
 }
 
+func TestPanicWhileCallsAreShownLeavesNoneOpen(t *testing.T) {
+	bomb := tools.New(tools.Def[syncInput]{Name: "bomb", Display: func(in syncInput, _ tools.Env) string {
+		if in.Name == "b" {
+			panic("boom")
+		}
+		return in.Name
+	}, Run: func(context.Context, syncInput, tools.Env) (tools.Result, error) { return tools.Result{}, nil }})
+	out, lines := play(t, `{"tool_calls":[{"name":"bomb","args":{"name":"a"}},{"name":"bomb","args":{"name":"b"}}]}`+"\n", func(o *Options) { o.Tools = []tools.Tool{bomb} })
+	if out.End.Exit != fault.Internal || strings.Count(lines, `"type":"tool.incomplete"`) != 2 {
+		t.Errorf("ended with %+v", out.End)
+	}
+}
+
 func TestCancelledCallsSaySo(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	slow := tools.New(tools.Def[syncInput]{Name: "slow", Run: func(ctx context.Context, _ syncInput, _ tools.Env) (tools.Result, error) {
