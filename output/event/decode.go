@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -69,8 +67,8 @@ type kind struct {
 	decode func([]byte) (Body, error)
 }
 
-// kinds is every type by its name.
-var kinds = byName(
+// allKinds is every type, in the order of types.go.
+var allKinds = []kind{
 	kindOf[RunStartedEvent](), kindOf[RunFinishedEvent](), kindOf[SessionStartedEvent](),
 	kindOf[SessionFinishedEvent](), kindOf[TurnStartedEvent](), kindOf[TurnFinishedEvent](),
 	kindOf[MessageDeltaEvent](), kindOf[MessageEvent](), kindOf[ReasoningDeltaEvent](), kindOf[ReasoningEvent](),
@@ -80,7 +78,10 @@ var kinds = byName(
 	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
 	kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
 	kindOf[HeartbeatEvent](),
-)
+}
+
+// kinds is every type by its name.
+var kinds = byName(allKinds)
 
 func kindOf[B Body]() kind {
 	var zero B
@@ -93,7 +94,7 @@ func kindOf[B Body]() kind {
 	}}
 }
 
-func byName(all ...kind) map[string]kind {
+func byName(all []kind) map[string]kind {
 	m := make(map[string]kind, len(all))
 	for _, k := range all {
 		m[k.zero.Type()] = k
@@ -207,5 +208,11 @@ func (r *Reader) next() ([]byte, error) {
 	return r.line, nil
 }
 
-// typeNames returns the names of all types in alphabetical order.
-func typeNames() []string { return slices.Sorted(maps.Keys(kinds)) }
+// typeNames returns the names of all types in the order of types.go.
+func typeNames() []string {
+	names := make([]string, len(allKinds))
+	for i, k := range allKinds {
+		names[i] = k.zero.Type()
+	}
+	return names
+}
