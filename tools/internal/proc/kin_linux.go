@@ -46,7 +46,20 @@ func (k *kin) living() []member {
 			}
 		}
 	}
-	return k.choose(listProcesses())
+	all, ok := listProcesses()
+	if !ok {
+		return groupOf(k.leader)
+	}
+	return k.choose(all)
+}
+
+// groupOf stands in for a look at /proc where there is none: it only tells
+// whether the group has a member.
+func groupOf(leader int) []member {
+	if syscall.Kill(-leader, 0) != nil {
+		return nil
+	}
+	return []member{{pid: leader, group: leader, session: leader}}
 }
 
 func (k *kin) anyIn(first, last int) bool {
@@ -93,7 +106,8 @@ func (k *kin) bury(p process) {
 type marked struct{ mark []byte }
 
 func (m marked) living() []member {
-	all, mine := listProcesses(), map[int]bool{}
+	mine := map[int]bool{}
+	all, _ := listProcesses() // without /proc nobody is found
 	for _, p := range all {
 		if !p.zombie && p.pid != os.Getpid() && hasMark(p.pid, m.mark) {
 			mine[p.pid] = true
@@ -180,24 +194,26 @@ func parseStat(pid int, b []byte) (process, bool) {
 	}, true
 }
 
-func listProcesses() []process {
+// listProcesses returns all processes that drover may see. ok is false when not
+// even drover is among them, so that nothing can be concluded.
+func listProcesses() (all []process, ok bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer func() { _ = dir.Close() }() // only read from
 	names, _ := dir.Readdirnames(-1)   // what could be read is what there is
-	var all []process
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, ok := statProcess(pid); ok {
+		if p, found := statProcess(pid); found {
 			all = append(all, p)
+			ok = ok || pid == os.Getpid()
 		}
 	}
-	return all
+	return all, ok
 }
 
 var environBuffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}

@@ -486,3 +486,17 @@ func FuzzParseStat(f *testing.F) {
 		}
 	})
 }
+
+func TestGroupStandsInForProc(t *testing.T) {
+	p, err := Start(t.Context(), Spec{Argv: []string{"sleep", "300"}, Env: testEnv(), Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := groupOf(p.Pid()); len(got) != 1 || got[0].group != p.Pid() {
+		t.Errorf("a running command: %v", got)
+	}
+	p.Wait()
+	if got := groupOf(p.Pid()); got != nil {
+		t.Errorf("after its end: %v", got)
+	}
+}

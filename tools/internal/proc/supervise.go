@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// killPatience is how long processes are awaited after KILL. Only one that
-// hangs in the kernel takes longer, and nobody can end that.
-const killPatience = time.Second
+// killPatience is how long processes are awaited after KILL. On a machine that
+// is not starved they go within milliseconds; one that hangs in the kernel takes
+// longer than any patience, and nobody can end it.
+const killPatience = 5 * time.Second
 
 // supervise sees a command through: it waits for its exit, its timeout or the
 // end of ctx, ends whatever is left, and settles the result.
@@ -71,17 +72,29 @@ func (p *Process) endKin() {
 	p.res.Ended, p.res.Survivors = left.ended, left.survivors
 	if running {
 		p.res.Ended = max(0, p.res.Ended-1) // the command itself
-		// The scan no longer sees the command, but its reaping may be a moment
-		// away.
-		t := time.NewTimer(killPatience)
-		defer t.Stop()
-		select {
-		case <-p.exited:
-		case <-t.C:
-		}
+		p.awaitExit()
 	}
 	if p.res.Duration == 0 {
 		p.res.Duration = time.Since(p.started)
+	}
+}
+
+// awaitExit waits for the command to be reaped. It is dead by now, unless it
+// hangs in the kernel or hides from /proc, as a program of another user can.
+func (p *Process) awaitExit() {
+	t := time.NewTimer(killPatience)
+	defer t.Stop()
+	select {
+	case <-p.exited:
+		return
+	case <-t.C:
+		_ = syscall.Kill(-p.Pid(), syscall.SIGKILL) // it may be allowed all the same
+	}
+	t.Reset(killPatience)
+	select {
+	case <-p.exited:
+	case <-t.C:
+		p.res.Survivors = max(1, p.res.Survivors)
 	}
 }
 
@@ -155,21 +168,24 @@ func end(ctx context.Context, f family, grace time.Duration) ending {
 	// A stopped process sees TERM only when it goes on.
 	signalAll(left, syscall.SIGCONT)
 	start, wait := time.Now(), time.Millisecond
-	for {
+	var killed time.Time
+	for len(left) > 0 {
 		for _, m := range left {
 			seen[m.pid] = true
 		}
-		passed := time.Since(start)
-		if len(left) == 0 || passed > grace+killPatience {
-			break
+		graceLeft := grace - time.Since(start)
+		if killed.IsZero() && (graceLeft <= 0 || ctx.Err() != nil) {
+			killed, wait = time.Now(), time.Millisecond
 		}
-		if passed >= grace || ctx.Err() != nil {
+		if !killed.IsZero() {
 			signalAll(left, syscall.SIGKILL)
-			wait = min(wait, 5*time.Millisecond)
+			if time.Since(killed) > killPatience {
+				break
+			}
+			time.Sleep(wait)
 		} else {
-			wait = min(wait, grace-passed)
+			time.Sleep(min(wait, graceLeft))
 		}
-		time.Sleep(wait)
 		wait = min(2*wait, 20*time.Millisecond)
 		left = f.living()
 	}
