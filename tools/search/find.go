@@ -55,7 +55,7 @@ func (f *finder) find(data []byte, from int) int {
 		return f.findFolded(data, from)
 	}
 	last := len(data) - len(f.text) // the last possible start
-	misses := 0
+	misses, start := 0, from
 	for from <= last {
 		i := bytes.IndexByte(data[from+f.rare:last+f.rare+1], f.low)
 		if i < 0 {
@@ -68,8 +68,8 @@ func (f *finder) find(data []byte, from int) int {
 		from++
 		// Where the byte is not rare after all, comparing at each place is
 		// slower than the library's search for the whole text.
-		if misses++; misses > 16+i/8 && !f.fold && from <= last {
-			if i = bytes.Index(data[from:], f.text); i < 0 {
+		if misses++; misses > 16+(from-start)/16 && !f.fold && from <= last {
+			if i := bytes.Index(data[from:], f.text); i < 0 {
 				return -1
 			}
 			return from + i

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -94,7 +95,7 @@ func FuzzGlob(f *testing.F) {
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		g.names(path, name)
 		chosen := g.match(path, name)
-		if plain := strings.TrimPrefix(pattern, "!"); plain != "" && strings.Count(plain, "{") < 6 && !strings.ContainsAny(plain[:1], "./") && !strings.HasSuffix(plain, "/") {
+		if plain := strings.TrimPrefix(pattern, "!"); plain != "" && utf8.ValidString(plain+path) && strings.Count(plain, "{") < 6 && !strings.ContainsAny(plain[:1], "./") && !strings.HasSuffix(plain, "/") {
 			whole := path
 			if !strings.Contains(plain, "/") {
 				whole = name

@@ -145,7 +145,7 @@ func (m *matcher) inLines(ctx context.Context, out *lister) {
 		if at = s.end + 1; m.re == nil {
 			s.until = hit + len(m.finders[0].text)
 		} else {
-			loc := m.re.FindIndex(bytes.TrimSuffix(data[s.line:s.end], []byte("\r")))
+			loc := m.place(bytes.TrimSuffix(data[s.line:s.end], []byte("\r")))
 			if loc == nil {
 				continue
 			}
@@ -155,6 +155,18 @@ func (m *matcher) inLines(ctx context.Context, out *lister) {
 			return
 		}
 	}
+}
+
+// place returns where the pattern matches in a line, or nil. In a line that is
+// shown whole the place does not matter, and not to look for it is faster.
+func (m *matcher) place(line []byte) []int {
+	if len(line) > MaxLineBytes {
+		return m.re.FindIndex(line)
+	}
+	if m.re.Match(line) {
+		return []int{0, 0}
+	}
+	return nil
 }
 
 // acrossLines runs the pattern over the whole text.

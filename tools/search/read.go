@@ -42,7 +42,7 @@ func (r *reader) read(path string, use func(data []byte)) error {
 		return errTooLarge
 	}
 	r.reserve(size)
-	n, err := fill(f, r.buf)
+	n, err := fill(f, r.buf, size)
 	if err == nil && bytes.IndexByte(r.buf[:min(n, binaryBytes)], 0) >= 0 {
 		return errBinary
 	}
@@ -73,7 +73,7 @@ func (r *reader) readLarge(f file, size int64, use func(data []byte)) error {
 	buf := make([]byte, max(size+1, int64(2*len(r.buf))))
 	n := copy(buf, r.buf)
 	for {
-		more, err := fill(f, buf[n:])
+		more, err := fill(f, buf[n:], 0)
 		if err != nil {
 			return err
 		}
@@ -88,12 +88,13 @@ func (r *reader) readLarge(f file, size int64, use func(data []byte)) error {
 	}
 }
 
-// fill reads until b is full or the file ends.
-func fill(f io.Reader, b []byte) (n int, err error) {
+// fill reads until b is full or the file ends. A file of a known size has
+// ended where it should have; that of many special file systems is 0.
+func fill(f file, b []byte, size int64) (n int, err error) {
 	for n < len(b) {
 		m, err := f.Read(b[n:])
 		n += m
-		if err == io.EOF {
+		if err == io.EOF || err == nil && int64(n) == size {
 			return n, nil
 		}
 		if err != nil {
