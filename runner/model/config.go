@@ -17,6 +17,9 @@ type Config struct {
 	UserAgent string
 	// Logger gets diagnostics; nil discards them.
 	Logger *slog.Logger
+	// Limiters are shared by all models that a process opens, so that those
+	// with one key back off together; nil gives each model its own.
+	Limiters *Limiters
 }
 
 // ProviderConfig is one entry of the config's providers map. Only API and
@@ -71,7 +74,12 @@ type OpenedModel struct {
 	// Clocks and MaxAttempts are resolved from the config and the defaults.
 	Clocks      Clocks
 	MaxAttempts int
-	// Secrets are the values that must be masked, by variable name.
+	// Retry decides about further attempts. Limiter is waited for before each
+	// attempt; it may be shared with other models.
+	Retry   *Retry
+	Limiter *Limiter
+	// Secrets are the values that must be masked, by variable name; the names
+	// of those that stand elsewhere have a blank.
 	Secrets map[string]string
 	// Free says that answers cost nothing (scripts, replays).
 	Free bool
