@@ -16,9 +16,12 @@ type argStream struct {
 	unwrap *freeformDecoder
 }
 
+// longestStandIn bounds an empty object and the space around it.
+const longestStandIn = 16
+
 // put takes a piece.
 func (a *argStream) put(piece string) {
-	if a.held > 0 && a.held == a.raw.Len() && strings.TrimSpace(a.raw.String()) == "{}" &&
+	if a.held > 0 && a.held == a.raw.Len() && a.held < longestStandIn && strings.TrimSpace(a.raw.String()) == "{}" &&
 		strings.HasPrefix(strings.TrimSpace(piece), "{") {
 		a.raw.Reset()
 		a.held = 0
@@ -45,7 +48,6 @@ func (a *argStream) putWhole(args string) {
 
 // ready returns what of the arguments may be delivered now.
 func (a *argStream) ready() string {
-	const longestStandIn = 16
 	all := a.raw.String()
 	if a.held == len(all) && len(all) < longestStandIn && strings.HasPrefix("{}", strings.TrimSpace(all)) {
 		return ""

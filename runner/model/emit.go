@@ -16,6 +16,8 @@ type emitter struct {
 	// gone says that the caller wants no more.
 	gone  bool
 	calls []*openCall
+	// started counts the calls that were announced.
+	started int
 }
 
 // openCall is a call of the response. Arguments that come before its name
@@ -76,11 +78,8 @@ func (e *emitter) newCall() *openCall {
 func (e *emitter) start(c *openCall, id, name string, freeform, wrapped bool) {
 	e.open()
 	c.named, c.name = true, name
-	for _, other := range e.calls {
-		if other != c && other.named {
-			c.index++
-		}
-	}
+	c.index = e.started
+	e.started++
 	if freeform && wrapped {
 		c.args.unwrap = &freeformDecoder{}
 	}
@@ -162,6 +161,9 @@ func (e *emitter) over() bool { return e.ended || e.gone }
 
 // left says that the caller wants no more.
 func (e *emitter) left() bool { return e.gone }
+
+// begun says that Opened was sent.
+func (e *emitter) begun() bool { return e.opened }
 
 // counted returns the usage, or nil where the server counted nothing: zeros
 // mean that it does not count, and the caller then estimates.

@@ -335,7 +335,7 @@ func (t *scriptTurn) stream(ctx context.Context, yield func(Delta, error) bool) 
 	going := true
 	send := func(d Delta) bool {
 		if ctx.Err() != nil {
-			yield(Delta{}, scriptCancelled(ctx))
+			yield(Delta{}, cancelled(ctx))
 			going = false
 			return false
 		}
@@ -426,10 +426,6 @@ func waitScript(ctx context.Context, d time.Duration) *Error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return scriptCancelled(ctx)
+		return cancelled(ctx)
 	}
-}
-
-func scriptCancelled(ctx context.Context) *Error {
-	return &Error{Kind: ErrCancelled, Err: context.Cause(ctx)}
 }

@@ -362,7 +362,9 @@ func scriptError(where string, raw string) (*Error, error) {
 		return nil, err
 	}
 	e := scriptFailure(int(status), message)
-	e.RetryAfter = after
+	if after > 0 {
+		e.RetryAfter = after
+	}
 	if e.Message == "" {
 		e.Message = where + " of the script is an error"
 	}
@@ -429,20 +431,12 @@ func scriptAgent(raw string) (string, error) {
 // scriptFailure is the error that a server would cause with this answer; status
 // 0 is a connection that breaks before any answer.
 func scriptFailure(status int, message string) *Error {
-	e := &Error{Status: status, Message: message, Kind: ErrRequest}
-	switch {
-	case status == 0:
-		e.Kind, e.Retryable = ErrConnect, true
-	case status == 401 || status == 403:
-		e.Kind = ErrAuth
-	case status == 404:
-		e.Kind = ErrNotFound
-	case status == 429:
-		e.Kind, e.Retryable = ErrRate, true
-	case status == 503 || status == 529:
-		e.Kind, e.Retryable = ErrOverloaded, true
-	case status >= 500 || status == 408 || status == 409 || status == 425:
-		e.Kind, e.Retryable = ErrServer, true
+	if status == 0 {
+		return &Error{Kind: ErrConnect, Message: message, Retryable: true}
 	}
+	var server endpoint
+	e := server.statusError(status, nil, []byte(message))
+	// There is no server whose settings could be looked at.
+	e.Fix = ""
 	return e
 }
