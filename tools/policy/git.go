@@ -53,7 +53,7 @@ options:
 		inner.dropped = append(inner.dropped, w)
 		i++
 	}
-	inner.words = append(words, c.words[i:]...)
+	inner.words = append(words, c.words[min(i, len(c.words)):]...)
 	if len(inner.dropped) > 0 {
 		inner.full = c.words
 	}

@@ -384,7 +384,7 @@ func FuzzLoader(f *testing.F) {
 func FuzzShellAnalyser(f *testing.F) {
 	for _, s := range []string{
 		`git -C a status && x > "$y"`, "cat <<EOF | sh\nrm $(x)\nEOF", `a=(b c); "${a[@]}" {d,e} ~/f`, `for i in 1; do env A=1 timeout 5 xargs -I{} sh -c '{}'; done`,
-		`$'\x72\u0041\c' ; echo "${x:=y}" $((1+$(z)))`, `f() { f; }; f`, "if x; then", "[[ a =~ b ]] || trap 'x' 0",
+		`$'\x72\u0041\c' ; echo "${x:=y}" $((1+$(z)))`, `f() { f; }; f`, "if x; then", "[[ a =~ b ]] || trap 'x' 0", "git -c ", "IFS=,", "IFS=, read x", "env -u", "timeout -k", "bash -o", "xargs -I", "find -exec", "git -C",
 	} {
 		f.Add(s)
 	}

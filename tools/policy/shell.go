@@ -389,7 +389,7 @@ func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
 			c.opaque = cannotJudge
 		case as.Name == nil:
 		case len(x.Args) == 0 && !choosesProgram(as.Name.Value):
-		case as.Name.Value == "IFS" && x.Args[0].Lit() == "read":
+		case as.Name.Value == "IFS" && len(x.Args) > 0 && x.Args[0].Lit() == "read":
 			// For read itself it only says how to split a line.
 		case !a.p.safeVariable(as.Name.Value):
 			unsafe = append(unsafe, as.Name.Value)
