@@ -159,6 +159,9 @@ func (e *emitter) cut() error {
 // over says that nothing more is to be delivered.
 func (e *emitter) over() bool { return e.ended || e.gone }
 
+// finished says that Finish was sent.
+func (e *emitter) finished() bool { return e.ended }
+
 // left says that the caller wants no more.
 func (e *emitter) left() bool { return e.gone }
 

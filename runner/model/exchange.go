@@ -24,8 +24,10 @@ type eventReader interface {
 	// cut takes the stream's clean end and returns the error that it is, if
 	// the end marker was missing.
 	cut() error
-	// over says that nothing more is wanted; gone that nobody listens.
+	// over says that nothing more is wanted: the response is finished, or the
+	// caller has left.
 	over() bool
+	finished() bool
 	left() bool
 	// begun says that the response has begun.
 	begun() bool
@@ -48,15 +50,15 @@ func (p *endpoint) exchange(ctx context.Context, send func(ctx context.Context, 
 	r.begin(yield)
 	err = p.readBody(ctx, res.Body, r)
 	switch {
-	case r.left():
-	case err != nil:
-		yield(Delta{}, err)
-	default:
-		// Only a connection that was read to its end serves the next turn.
+	case r.finished():
+		// Only a connection that was read to its end serves the next turn, also
+		// where the caller leaves with Finish.
 		timer := time.AfterFunc(drainWait, cancel)
 		defer timer.Stop()
 		// Nothing but the end is expected; what else comes is not wanted.
 		_, _ = io.CopyN(io.Discard, res.Body, 4096)
+	case err != nil && !r.left():
+		yield(Delta{}, err)
 	}
 }
 

@@ -397,10 +397,15 @@ func TestConnectionServesTheNextTurn(t *testing.T) {
 			if r := play(t, t.Context(), p, &Request{Model: "m"}); r.finish == nil {
 				t.Fatalf("%s: got %+v", dialect, r.err)
 			}
+			for d, err := range Watch(t.Context(), Clocks{}, p, &Request{Model: "m"}) {
+				if err != nil || d.Kind == Finish {
+					break
+				}
+			}
 		}
 		s.Close()
 		if len(addresses) != 1 {
-			t.Errorf("%s: %d connections for 5 turns", dialect, len(addresses))
+			t.Errorf("%s: %d connections for 10 turns", dialect, len(addresses))
 		}
 	}
 }
