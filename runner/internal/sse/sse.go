@@ -126,6 +126,9 @@ func (r *Reader) line() ([]byte, error) {
 		}
 		if n := lineEnd(r.buf[r.scanned:r.end]); n >= 0 {
 			at := r.scanned + n
+			if at-r.pos > r.maxLine() {
+				return nil, r.fail(r.lineTooLarge())
+			}
 			line := r.buf[r.pos:at]
 			r.skipLF = r.buf[at] == '\r'
 			r.pos = at + 1
@@ -133,8 +136,8 @@ func (r *Reader) line() ([]byte, error) {
 			return r.first(line), nil
 		}
 		r.scanned = r.end
-		if r.end-r.pos > r.max+len("data: ") {
-			return nil, r.fail(fmt.Errorf("read line: %w: more than %d bytes", ErrTooLarge, r.max))
+		if r.end-r.pos > r.maxLine() {
+			return nil, r.fail(r.lineTooLarge())
 		}
 		if r.err != nil {
 			rest := r.first(r.buf[r.pos:r.end])
@@ -143,6 +146,14 @@ func (r *Reader) line() ([]byte, error) {
 		}
 		r.fill()
 	}
+}
+
+// maxLine bounds every line, also those that are skipped: a comment without end
+// would fill the memory all the same.
+func (r *Reader) maxLine() int { return r.max + len("data: ") }
+
+func (r *Reader) lineTooLarge() error {
+	return fmt.Errorf("read line: %w: more than %d bytes", ErrTooLarge, r.max)
 }
 
 // first cuts the byte order mark that a stream may begin with.
@@ -214,7 +225,11 @@ func (r *Reader) field(line []byte) error {
 }
 
 func (r *Reader) addData(value []byte) error {
-	if len(r.data)+len(value) >= r.max {
+	size := len(value)
+	if r.hasData {
+		size += len(r.data) + 1
+	}
+	if size > r.max {
 		return fmt.Errorf("read event: %w: more than %d bytes", ErrTooLarge, r.max)
 	}
 	if !r.hasData {
