@@ -98,6 +98,8 @@ type Options struct {
 	RunID string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Artifacts stores what a line cannot hold and says where; nil cuts it.
+	Artifacts func(name string, data []byte) (Artifact, error)
 	// Redact masks secrets in every event; nil masks nothing.
 	Redact *Redactor
 }

@@ -1,0 +1,14 @@
+package cmd
+
+import "github.com/spf13/cobra"
+
+// commands is the list of all commands.
+func commands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		newRunCmd(a),
+		newSessionsCmd(a),
+		newToolsCmd(a),
+		newExitCodesCmd(a),
+		newVersionCmd(a),
+	}
+}

@@ -1,0 +1,133 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+
+	"drover/cmd/config"
+	"drover/output"
+	"drover/output/event"
+	"drover/output/fault"
+	"drover/runner"
+	"drover/runner/model"
+)
+
+// attachFormats opens what --format and --out ask for. p is nil for a run that
+// could not start.
+func (a *app) attachFormats(log *event.Log, p *prepared) error {
+	name := a.run.format
+	if name == "" || name == "auto" {
+		name = output.Auto(a.stdout, a.getenv)
+	}
+	opts := output.Options{Color: a.color(), ASCII: a.run.ascii, Width: output.Width(a.stdout)}
+	sink, level, err := output.Open(name, a.stdout, opts)
+	if err != nil {
+		return err
+	}
+	if level == event.Default {
+		level = eventLevel(a.run.events)
+	}
+	log.Attach(event.Attachment{Name: name, Sink: sink, Level: level, Failed: func(err error) { a.stdoutFailed(p, err) }})
+	for _, spec := range a.run.out {
+		if err := attachOut(log, p, spec, opts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func attachOut(log *event.Log, p *prepared, spec string, opts output.Options) error {
+	format, path, ok := strings.Cut(spec, ":")
+	if !ok || path == "" {
+		return &fault.Error{Code: "usage", What: fmt.Sprintf("--out %q cannot be used", spec), Why: "it is not FORMAT:FILE",
+			Fix: "write it like --out jsonl:run.jsonl", Exit: fault.Usage}
+	}
+	opts.Color, opts.Width = false, 0
+	sink, level, err := output.OpenFile(format, path, opts)
+	if err != nil {
+		return err
+	}
+	log.Attach(event.Attachment{Name: spec, Sink: sink, Level: level, Failed: func(err error) {
+		if p != nil {
+			p.notice("output_lost", "the output "+spec+" cannot be written any more: "+err.Error())
+		}
+	}})
+	return nil
+}
+
+// stdoutFailed ends the run when stdout cannot be written: quietly if its
+// reader has gone away, with an error otherwise.
+func (a *app) stdoutFailed(p *prepared, err error) {
+	if p == nil {
+		return
+	}
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) {
+		p.closedOutput.Store(true)
+		if p.stopOnClosed {
+			p.stop(&runner.Stop{Exit: fault.ClosedOutput, Reason: "closed_output"})
+		}
+		return
+	}
+	f := &fault.Error{Code: "output_failed", What: "standard output cannot be written", Why: osReason(err), Exit: fault.Environment}
+	p.failed.Store(f)
+	p.stop(runner.StopFor(f))
+}
+
+func eventLevel(name string) event.Level {
+	switch name {
+	case "core":
+		return event.Core
+	case "full":
+		return event.Full
+	}
+	return event.Default
+}
+
+func formatNames() string { return "auto, " + strings.Join(output.Names(), ", ") }
+
+// color resolves --color and NO_COLOR.
+func (a *app) color() bool {
+	switch a.run.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return a.getenv("NO_COLOR") == "" && output.IsTerminal(a.stdout)
+}
+
+// printError prints an error with the secrets of the run masked.
+func (a *app) printError(f *fault.Error) {
+	if a.redact != nil {
+		masked := *f
+		masked.What, masked.Why, masked.Fix = a.redact.String(f.What), a.redact.String(f.Why), a.redact.String(f.Fix)
+		f = &masked
+	}
+	output.PrintError(a.stderr, f)
+}
+
+// redactor masks the given secrets; without any it still knows the shapes of
+// common tokens.
+func (a *app) redactor(secrets map[string]string) *event.Redactor {
+	a.redact = event.NewRedactor(secrets)
+	return a.redact
+}
+
+// redactNames collects the values that must never be shown: the provider's
+// keys, and the variables that the config names or whose names tell.
+func redactNames(cfg *config.Config, m *model.OpenedModel, environ []string) map[string]string {
+	secrets := map[string]string{}
+	for name, value := range m.Secrets {
+		secrets[name] = value
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if cfg.IsSecret(name) {
+			secrets[name] = value
+		}
+	}
+	return secrets
+}

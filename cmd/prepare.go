@@ -1,0 +1,318 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"drover/cmd/config"
+	"drover/output/event"
+	"drover/output/fault"
+	"drover/runner"
+	"drover/runner/model"
+	"drover/runner/session"
+	"drover/tools"
+	"drover/tools/policy"
+)
+
+// prepared is a run that is ready to start: everything that can be wrong with
+// what the user gave has been found by now, before the first model call.
+type prepared struct {
+	options runner.Options
+	log     *event.Log
+	redact  *event.Redactor
+	session *session.Session
+	files   *tools.Files
+	copy    *runner.Isolation
+	// cancel ends the run; it is set before any sink can fail.
+	cancel       atomic.Pointer[context.CancelCauseFunc]
+	closedOutput atomic.Bool
+	// stopOnClosed says that a closed stdout ends the run.
+	stopOnClosed bool
+	// failed is why stdout cannot be written, if its reader is still there.
+	failed atomic.Pointer[fault.Error]
+}
+
+// graceOfCommands is the time between TERM and KILL.
+const graceOfCommands = 2 * time.Second
+
+// prepare reads and checks everything that a run depends on, in the order in
+// which the exit codes rank: usage, config, session, environment, auth.
+func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
+	p := &prepared{stopOnClosed: o.onClosedOutput == "stop"}
+	defer func() {
+		if err != nil {
+			p.release()
+		}
+	}()
+	task, err := loadTask(o)
+	if err != nil {
+		return nil, err
+	}
+	prompt, source, err := a.prompt(o, task)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := os.Getwd()
+	if err != nil {
+		return nil, &fault.Error{Code: "cwd", What: "the current folder cannot be used", Why: osReason(err), Exit: fault.Environment, Err: err}
+	}
+	cwd, err := workingFolder(caller, o, task)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.loadConfig(o, cwd)
+	if err != nil {
+		return nil, err
+	}
+	s := mergeSettings(o, task, cfg)
+	a.showAs(cfg)
+	pol, err := a.loadPolicy(o, task, s, cwd)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := loadSchema(o, task)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := a.openModel(s.model, cfg, caller)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.openSession(p, o, s, cwd); err != nil {
+		return nil, err
+	}
+	if p.copy != nil {
+		// The policy's workspace is the folder in which the agent works.
+		cwd = p.copy.Dir
+		if pol, err = a.loadPolicy(o, task, s, cwd); err != nil {
+			return nil, err
+		}
+	}
+	if p.files, err = openFiles(cwd, s, pol); err != nil {
+		return nil, err
+	}
+	p.redact = a.redactor(redactNames(cfg, opened, a.environ()))
+	if err := a.openLog(p); err != nil {
+		return nil, err
+	}
+	instructions, err := runner.LoadInstructions(cwd)
+	if err != nil {
+		return nil, &fault.Error{Code: "instructions", What: "the project's instructions cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
+	}
+	p.options = runner.Options{
+		SessionID: p.session.ID(), Prompt: prompt, Model: opened, Tools: tools.All(), Shell: opened.Info.Shell,
+		Policy: pol, Files: p.files, Cwd: cwd, Instructions: instructions, Limits: withDenials(s.limits, pol),
+		Checks: s.checks, CheckRetries: s.checkRetries, Schema: schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
+		Commands: a.commands(cfg, s, opened, p), Notices: p.notices(s, cfg, pol),
+		Started: event.RunStartedEvent{
+			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: cwd, PromptSource: source,
+			Policy: policyRef(pol), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
+			Sandbox: &event.Sandbox{Mode: s.sandbox, Level: "none", Network: true},
+		},
+	}
+	return p, nil
+}
+
+// notices are what a reader of the stream should know from the start.
+func (p *prepared) notices(s settings, cfg *config.Config, pol *policy.Policy) []event.NoticeEvent {
+	list := []event.NoticeEvent{}
+	if s.sandbox != "off" {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "sandbox_none",
+			Message: "commands are not confined by a kernel sandbox in this version: an allowed command can write anywhere and use the network; only the policy decides"})
+	}
+	if p.copy != nil && len(p.copy.Skipped) > 0 {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "copy_incomplete",
+			Message: "not copied: " + strings.Join(p.copy.Skipped, ", ")})
+	}
+	for _, text := range pol.Notices() {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "policy", Message: text})
+	}
+	for _, w := range cfg.Warnings {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "config", Message: w})
+	}
+	return list
+}
+
+// withDenials takes the limit of refusals from the policy, which has seen the
+// flags and the files.
+func withDenials(l runner.Limits, pol *policy.Policy) runner.Limits {
+	l.Denials = cmp.Or(pol.MaxDenials(), runner.DefaultDenials)
+	return l
+}
+
+// showAs takes the format and the colour from the config where no flag says.
+func (a *app) showAs(cfg *config.Config) {
+	if !a.run.set("format") && cfg.Format != "" {
+		a.run.format = cfg.Format
+	}
+	if !a.run.set("color") && cfg.Color != "" {
+		a.run.color = cfg.Color
+	}
+}
+
+// release gives back what prepare opened. It may be called twice.
+func (p *prepared) release() {
+	if p.log != nil {
+		_ = p.log.Close() // conclude has reported the error if there was one
+	}
+	if p.files != nil {
+		_ = p.files.Close() // handles that were only read from at the end
+		p.files = nil
+	}
+	if p.copy != nil {
+		_ = p.copy.Close() // what the diff was made from; the copy itself stays
+	}
+	if p.session != nil {
+		_ = p.session.Close() // the log has closed it, unless it never got that far
+	}
+	p.sweep()
+}
+
+// sweep ends every process that the run may have left.
+func (p *prepared) sweep() {
+	if id := p.options.Commands.RunID; id != "" {
+		tools.Sweep(id)
+	}
+}
+
+// collectDiff puts what an isolated run changed beside its session.
+func (p *prepared) collectDiff(out *runner.Outcome) {
+	if p.copy == nil {
+		return
+	}
+	diff, files, err := p.copy.Diff()
+	if err != nil {
+		out.Fail(runner.StopFor(&fault.Error{Code: "diff", What: "the diff of the copy cannot be made", Why: err.Error(), Exit: fault.Environment, Err: err}))
+		return
+	}
+	if len(files) > 0 {
+		out.FilesChanged = files
+	}
+	artifact, err := p.session.Artifact("diff.patch", diff)
+	if err != nil {
+		out.Fail(runner.StopFor(&fault.Error{Code: "diff", What: "the diff of the copy cannot be written", Why: err.Error(), Exit: fault.Environment, Err: err}))
+		return
+	}
+	out.Artifacts = append(out.Artifacts, artifact)
+}
+
+func loadTask(o *runOptions) (*runner.Task, error) {
+	if o.file == "" {
+		if len(o.params) > 0 {
+			return nil, &fault.Error{Code: "usage", What: "--param cannot be used", Why: "there is no task file that declares parameters",
+				Fix: "give the task file with -f", Exit: fault.Usage}
+		}
+		return nil, nil
+	}
+	return runner.LoadTask(o.file, o.params)
+}
+
+// workingFolder is where the agent works: -C relative to the caller, a task's
+// cwd relative to its file.
+func workingFolder(caller string, o *runOptions, task *runner.Task) (string, error) {
+	dir := caller
+	switch {
+	case o.cwd != "":
+		dir = absFrom(caller, o.cwd)
+	case task != nil && task.Cwd != "":
+		dir = absFrom(caller, task.Cwd)
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &os.PathError{Op: "stat", Path: dir, Err: fmt.Errorf("it is not a folder")}
+	}
+	if err != nil {
+		return "", &fault.Error{Code: "cwd", What: fmt.Sprintf("the working folder %q cannot be used", dir), Why: osReason(err),
+			Fix: "create it, or name another one with -C", Exit: fault.Usage, Err: err}
+	}
+	return dir, nil
+}
+
+func absFrom(base, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(base, path)
+}
+
+func (a *app) openModel(id string, cfg *config.Config, caller string) (*model.OpenedModel, error) {
+	if id == "" {
+		return nil, &fault.Error{Code: "no_model", What: "no model is given",
+			Fix: "name one with --model provider/model, DROVER_MODEL, or model: in the config", Exit: fault.Config}
+	}
+	return model.Open(id, model.Config{
+		Providers: cfg.Providers, Getenv: a.getenv, BaseDir: caller, UserAgent: "drover/" + Version,
+	})
+}
+
+// openSession creates the session's folder, and in it the copy of an isolated
+// run. An ephemeral session lives in a temporary folder that goes with the run.
+func (a *app) openSession(p *prepared, o *runOptions, s settings, cwd string) (err error) {
+	state := session.StateDir(a.getenv)
+	if s.ephemeral {
+		if s.isolate != "" && s.isolate != "none" {
+			return &fault.Error{Code: "usage", What: "an isolated run cannot be ephemeral", Why: "its copy is kept with the session",
+				Fix: "leave out --ephemeral, or set isolate: none", Exit: fault.Usage}
+		}
+		p.session = session.Ephemeral(session.NewID())
+		return nil
+	}
+	if p.session, err = session.Create(state, session.NewID()); err != nil {
+		return err
+	}
+	if s.isolate == "" || s.isolate == "none" {
+		return nil
+	}
+	p.copy, err = runner.Isolate(context.Background(), s.isolate, cwd, filepath.Join(p.session.Dir(), copyName))
+	return err
+}
+
+// openLog makes the log with its sinks: the session first, so that an event is
+// on disk before anybody else has read it.
+func (a *app) openLog(p *prepared) error {
+	p.log = event.New(event.Options{RunID: session.NewRunID(), Redact: p.redact, Artifacts: p.session.Artifact})
+	if !p.session.IsEphemeral() {
+		p.log.Attach(event.Attachment{Name: "session", Sink: p.session, Level: event.Full, Failed: func(err error) {
+			p.notice("session_lost", "the session file cannot be written any more: "+err.Error())
+		}})
+	}
+	return a.attachFormats(p.log, p)
+}
+
+func (p *prepared) notice(code, text string) {
+	p.log.Emit(event.Origin{SessionID: p.options.SessionID}, event.NoticeEvent{Level: "warning", Code: code, Message: text})
+}
+
+func (p *prepared) stop(s *runner.Stop) {
+	if cancel := p.cancel.Load(); cancel != nil {
+		(*cancel)(s)
+	}
+}
+
+func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *prepared) tools.Commands {
+	remove := slices.Clone(cfg.Redact)
+	for name := range m.Secrets {
+		remove = append(remove, name)
+	}
+	slices.Sort(remove)
+	return tools.Commands{
+		RunID: p.log.RunID(), SessionID: p.session.ID(), Environ: a.environ(), Remove: remove,
+		Environment: cfg.ShellEnvironment, Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell,
+		Timeout: s.limits.Tool, Grace: graceOfCommands,
+	}
+}
+
+func policyRef(p *policy.Policy) event.PolicyRef {
+	ref := event.PolicyRef{Default: string(p.Default()), OnAsk: string(p.OnAsk()), OnDeny: string(p.OnDeny()), SHA256: p.SHA256(), Preset: p.PresetName()}
+	for _, l := range p.Layers() {
+		ref.Layers = append(ref.Layers, event.FileRef{Path: l.Path, Layer: event.Layer(l.Layer), SHA256: l.SHA256})
+	}
+	return ref
+}

@@ -1,0 +1,158 @@
+package cmd
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"drover/cmd/config"
+	"drover/output/fault"
+	"drover/runner"
+	"drover/tools"
+	"drover/tools/policy"
+)
+
+// settings are what flags, task file and config come to: flag before variable
+// before task before config before default. Variables are part of the config
+// here, but outrank the task; config.Config says which came from one.
+type settings struct {
+	model            string
+	addDirs          []string
+	sandbox, isolate string
+	ephemeral        bool
+	onAsk, onDeny    string
+	limits           runner.Limits
+	checks           []string
+	checkRetries     int
+	labels           map[string]string
+	output           tools.Limit
+	inlinePolicy     []byte
+	inlinePolicyName string
+	policies         []string
+}
+
+func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) settings {
+	if task == nil {
+		task = &runner.Task{}
+	}
+	t, env := task.Limits, cfg.Env
+	s := settings{
+		model:     cmp.Or(o.model, env.Model, task.Model, cfg.Model),
+		addDirs:   append(append([]string(nil), task.AddDirs...), o.addDirs...),
+		sandbox:   cmp.Or(o.sandbox, env.Sandbox, task.Sandbox, cfg.Sandbox, "workspace-write"),
+		isolate:   task.Isolate,
+		ephemeral: o.ephemeral || cfg.Ephemeral,
+		onAsk:     cmp.Or(o.onAsk, cfg.OnAsk), onDeny: cmp.Or(o.onDeny, cfg.OnDeny),
+		limits: runner.Limits{
+			Turns:     cmp.Or(o.maxTurns, env.MaxTurns, t.Turns, cfg.MaxTurns, runner.DefaultTurns),
+			ToolCalls: cmp.Or(o.maxToolCalls, env.MaxToolCalls, t.ToolCalls, cfg.MaxToolCalls),
+			Tokens:    cmp.Or(o.maxTokens, env.MaxTokens, t.Tokens, cfg.MaxTokens),
+			CostUSD:   cmp.Or(o.maxCost, env.MaxCost, t.CostUSD, cfg.MaxCost),
+			Wall:      cmp.Or(o.timeout, env.Timeout, t.Wall, cfg.Timeout),
+			Idle:      cmp.Or(o.idleTimeout, env.IdleTimeout, t.Idle, cfg.IdleTimeout),
+			Tool:      cmp.Or(o.toolTimeout, env.ToolTimeout, t.Tool, cfg.ToolTimeout),
+			Denials:   cmp.Or(o.maxDenials, env.MaxDenials, t.Denials, cfg.MaxDenials), OutputBytes: t.OutputBytes,
+		},
+		checks:       append(append([]string(nil), task.Checks...), o.checks...),
+		checkRetries: task.CheckRetries,
+		labels:       map[string]string{},
+		policies:     o.policies,
+	}
+	if o.set("check-retries") {
+		s.checkRetries = o.checkRetries
+	}
+	for _, m := range []map[string]string{task.Labels, o.labels} {
+		for k, v := range m {
+			s.labels[k] = v
+		}
+	}
+	if n := cfg.ToolOutputTokenLimit; n > 0 {
+		s.output = tools.Limit{Tokens: n}
+	}
+	s.inlinePolicy, s.inlinePolicyName = task.PolicyInline, o.file
+	if task.PolicyFile != "" {
+		s.policies = append([]string{task.PolicyFile}, s.policies...)
+	}
+	return s
+}
+
+// writable are the folders that may be written.
+func (s settings) writable(cwd string) []string {
+	if s.sandbox == "read-only" {
+		return nil
+	}
+	return append([]string{cwd}, s.addDirs...)
+}
+
+func (a *app) loadConfig(o *runOptions, cwd string) (*config.Config, error) {
+	return config.Load(config.Options{Getenv: a.getenv, Environ: a.environ(), Cwd: cwd, TrustProject: o.trustProject})
+}
+
+func (a *app) loadPolicy(o *runOptions, task *runner.Task, s settings, cwd string) (*policy.Policy, error) {
+	home := a.getenv("HOME")
+	return policy.Load(policy.Sources{
+		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
+		User:    filepath.Join(config.Home(a.getenv), "policy.yaml"),
+		Project: filepath.Join(cwd, ".drover", "policy.yaml"), TrustProject: o.trustProject,
+		Inline: s.inlinePolicy, InlineName: s.inlinePolicyName,
+		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo,
+		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
+		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off"},
+		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH"))},
+	})
+}
+
+// openFiles opens the folders that the file tools may write.
+func openFiles(cwd string, s settings, pol *policy.Policy) (*tools.Files, error) {
+	lifted := pol.Unprotected()
+	files, err := tools.OpenFiles(tools.FilesOptions{
+		Cwd: cwd, Writable: s.writable(cwd), Unrestricted: s.sandbox == "off",
+		Lifted: func(path string) bool {
+			return slices.ContainsFunc(lifted, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+		},
+	})
+	if err != nil {
+		return nil, &fault.Error{Code: "workspace", What: fmt.Sprintf("the working folder %q cannot be used", cwd), Why: err.Error(), Exit: fault.Environment, Err: err}
+	}
+	return files, nil
+}
+
+// lookPath resolves bare words on the PATH that commands will get.
+func lookPath(path string) func(string) string {
+	dirs := filepath.SplitList(path)
+	return func(name string) string {
+		for _, dir := range dirs {
+			if dir == "" || !filepath.IsAbs(dir) {
+				continue
+			}
+			full := filepath.Join(dir, name)
+			if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return full
+			}
+		}
+		return ""
+	}
+}
+
+// loadSchema reads the output schema of the flag or the task.
+func loadSchema(o *runOptions, task *runner.Task) (*runner.Schema, error) {
+	name, raw := o.outputSchema, json.RawMessage(nil)
+	if name == "" && task != nil {
+		name, raw = task.SchemaFile, task.SchemaInline
+	}
+	if name == "" && raw == nil {
+		return nil, nil
+	}
+	if raw == nil {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, &fault.Error{Code: "schema_unreadable", What: fmt.Sprintf("output schema %q cannot be read", name), Why: osReason(err), Exit: fault.Config, Err: err}
+		}
+		raw = data
+	}
+	return runner.CompileSchema(cmp.Or(name, o.file), raw)
+}
