@@ -64,14 +64,14 @@ func (s *chatStream) read(ctx context.Context, body io.Reader) error {
 	head, err := readHead(body)
 	switch {
 	case len(head) == 0 && err == io.EOF:
-		return s.malformed("the server sent an empty answer", nil)
+		return s.c.malformed("the server sent an empty answer", nil)
 	case len(head) == 0:
 		return s.broken(ctx, err)
 	case head[0] == '{' || head[0] == '[':
 		return s.readWhole(ctx, io.MultiReader(bytes.NewReader(head), body))
 	case head[0] == '<':
 		rest, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // what came of it is enough for the excerpt
-		return s.malformed("the server sent a web page", []byte(plainText(string(append(head, rest...)))))
+		return s.c.malformed("the server sent a web page", []byte(plainText(string(append(head, rest...)))))
 	}
 	r := sse.NewReader(io.MultiReader(bytes.NewReader(head), body), maxEventBytes)
 	for !s.left() {
@@ -85,7 +85,7 @@ func (s *chatStream) read(ctx context.Context, body io.Reader) error {
 		}
 		if err != nil {
 			if s.answers == 0 && (err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)) {
-				return s.malformed("the server sent no answer", head)
+				return s.c.malformed("the server sent no answer", head)
 			}
 			return s.broken(ctx, err)
 		}
@@ -127,7 +127,7 @@ func (s *chatStream) event(ev sse.Event) (done bool, err error) {
 	case bytes.Equal(data, doneMark):
 		return true, s.end()
 	case !json.Valid(data):
-		return false, s.malformed("the server sent an event that is no JSON", data)
+		return false, s.c.malformed("the server sent an event that is no JSON", data)
 	}
 	return false, s.chunk(gjson.ParseBytes(data))
 }
@@ -293,7 +293,7 @@ func (s *chatStream) readWhole(ctx context.Context, body io.Reader) error {
 		return s.c.failure(ctx, sse.ErrTooLarge, true)
 	}
 	if !json.Valid(data) {
-		return s.malformed("the server sent an answer that is no JSON", data)
+		return s.c.malformed("the server sent an answer that is no JSON", data)
 	}
 	v := gjson.ParseBytes(data)
 	if v.IsArray() {
@@ -303,7 +303,7 @@ func (s *chatStream) readWhole(ctx context.Context, body io.Reader) error {
 		return err
 	}
 	if s.answers == 0 {
-		return s.malformed("the server sent no answer", data)
+		return s.c.malformed("the server sent no answer", data)
 	}
 	return s.end()
 }
@@ -321,15 +321,6 @@ func (s *chatStream) broken(ctx context.Context, err error) error {
 		return s.cut()
 	}
 	return s.c.failure(ctx, err, true)
-}
-
-// malformed is the error of an answer that is none.
-func (s *chatStream) malformed(what string, data []byte) error {
-	if said := s.c.clean(excerpt(data), maxMessage); said != "" {
-		what += ": " + said
-	}
-	return &Error{Kind: ErrMalformed, Retryable: true, Message: what,
-		Fix: "check base_url of the provider " + s.c.endpoint.Name + ", which is " + s.c.shownURL()}
 }
 
 // end finishes an answer that is complete.
@@ -374,7 +365,7 @@ func (s *chatStream) reason() (FinishReason, error) {
 	case s.think.wrote || s.finish != "" && reason == Stop:
 		return Stop, nil
 	}
-	return "", s.malformed("the answer ended without text, calls and a finish reason", []byte(s.finish))
+	return "", s.c.malformed("the answer ended without text, calls and a finish reason", []byte(s.finish))
 }
 
 // drain reads the end of the body, which follows the end marker at once or

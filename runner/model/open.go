@@ -24,7 +24,9 @@ const (
 
 // apis are the wire formats by name.
 var apis = map[string]func(endpoint) Provider{
-	"chat": newChat,
+	"responses": newResponses,
+	"chat":      newChat,
+	"messages":  newMessages,
 }
 
 var shells = []string{"exec_command", "shell", "shell_command", "local_shell"}
