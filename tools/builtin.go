@@ -8,6 +8,7 @@ var builtin = []Tool{
 	applyPatch,
 	writeFile,
 	listDir,
+	searchInFiles,
 	updatePlan,
 	checkCommand,
 }
