@@ -53,6 +53,8 @@ type RunFinishedEvent struct {
 	Artifacts        []Artifact       `json:"artifacts,omitempty"`
 	Resume           string           `json:"resume,omitempty"`
 	Error            *Err             `json:"error,omitempty"`
+	// Truncated says that lists or texts were cut to fit the line.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // SessionStartedEvent opens a session; a sub-agent is a child session.
@@ -148,7 +150,9 @@ type ToolCallEvent struct {
 	ServerName string          `json:"server_name,omitempty"`
 	ArgsRaw    string          `json:"args_raw,omitempty"`
 	ArgsError  string          `json:"args_error,omitempty"`
-	Artifact   *Artifact       `json:"artifact,omitempty"`
+	// Truncated says that texts inside the arguments were cut to fit the line.
+	Truncated bool      `json:"truncated,omitempty"`
+	Artifact  *Artifact `json:"artifact,omitempty"`
 }
 
 // ToolDecisionEvent is the one final verdict on a call, with the rule that
