@@ -297,7 +297,7 @@ func (p *prepared) stop(s *runner.Stop) {
 }
 
 func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *prepared) tools.Commands {
-	remove := slices.Clone(cfg.Redact)
+	remove := append(model.KeyNames(cfg.Providers), cfg.Redact...)
 	for name := range m.Secrets {
 		remove = append(remove, name)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/runner/model"
 	"drover/runner/session"
 	"drover/tools"
 	"drover/tools/patch"
@@ -160,7 +161,7 @@ func callTool(ctx context.Context, a *app, name string) error {
 	}
 	defer files.Close()
 	env := tools.Env{Cwd: cwd, Files: files, CallID: "call_1", ToolName: name, Output: s.output, Emit: func(event.Body) {},
-		Commands: tools.Commands{RunID: session.NewRunID(), Environ: a.environ(), Remove: cfg.Redact, Environment: cfg.ShellEnvironment,
+		Commands: tools.Commands{RunID: session.NewRunID(), Environ: a.environ(), Remove: append(model.KeyNames(cfg.Providers), cfg.Redact...), Environment: cfg.ShellEnvironment,
 			Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell, Timeout: s.limits.Tool, Grace: graceOfCommands}}
 	defer tools.Sweep(env.Commands.RunID)
 	return a.judgeAndCall(ctx, t, env, pol, string(input))

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // builtin are the providers that need no entry in the config. A user's entry of
 // the same name is laid over them, value by value.
 var builtin = map[string]ProviderConfig{
@@ -33,4 +35,19 @@ func (p ProviderConfig) over(base ProviderConfig) ProviderConfig {
 		}
 	}
 	return p
+}
+
+// KeyNames are the variables that hold provider keys: those of the built-in
+// providers and of the given ones. None of them may reach a command.
+func KeyNames(providers map[string]ProviderConfig) []string {
+	var names []string
+	for _, list := range []map[string]ProviderConfig{builtin, providers} {
+		for _, p := range list {
+			if p.APIKeyEnv != "" && !slices.Contains(names, p.APIKeyEnv) {
+				names = append(names, p.APIKeyEnv)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
