@@ -60,7 +60,12 @@ rm x
 EOF`, `echo rm x | sh`, `echo 'rm x' | bash -s`, `printf 'rm x\n' | sh`, `cat <<EOF | sh
 rm x
 EOF`, `for c in ls rm; do $c x; done`, `A=1 rm x`, `A=1 B=2 rm x`, `>f rm x`, `<f rm x`, `2>/dev/null rm x`, `rm x 2>/dev/null`, `rm x #`,
-		`rm x; (`, `rm x; '`, `if rm x`, `echo "$(` + "`" + `rm x` + "`" + `)"`, `parallel rm ::: x`, `fd -x rm`, `fish -c 'rm x'`, `git bisect run rm x`, `ld.so /bin/rm x`,
+		`rm x; (`, `rm x; '`, `if rm x`, `echo "$(` + "`" + `rm x` + "`" + `)"`, `parallel rm ::: x`, `fd -x rm`, `fish -c 'rm x'`, `git bisect run rm x`, `IFS=,; a=rm,x; $a`, `set -- rm x; "$@"`, `set rm x; $1 $2`, `a=xrm; ${a#x} y`, `a=rmx; ${a%x} y`, `a=xrm; ${a:1} y`,
+		`a=rmx; ${a:0:2} y`, `a=xm; ${a/x/r} y`, `git -c alias.x='!rm x' x`, `git -c core.pager='rm x' log`, `. <(echo rm x)`, `bash <(echo rm x)`, `sh < <(echo rm x)`,
+		`yes rm x | sh`, `time -- rm x`, `PROMPT_COMMAND='rm x' bash -i`, `GIT_SSH_COMMAND='rm x' git fetch`, `echo cm0geA== | base64 -d | sh`, `bash -c "$(cat <<'E'
+rm x
+E
+)"`, `ld.so /bin/rm x`,
 		`source <(rm x)`, `test -n "$(rm x)"`, `echo a{b,$(rm x)}`, `x[$(rm x)]=1`, `: ${x:=$(rm x)}`, `exec 3< <(rm x)`,
 		`git push --force`, `git push -f`, `git push origin main --force-with-lease`, `git push origin +main`, `git push --forc`, `git -C sub push -f`,
 		`git -c a.b=c push -f`, `git --git-dir=.git push -f`, `git --git-dir .git push -f`, `git --no-pager push --force`, `GIT_DIR=x git push -f`,

@@ -49,6 +49,9 @@ options:
 			if inner.opaque = "the option " + name + " of git cannot be judged"; known && value && !joined {
 				i++
 			}
+			if i < len(c.words) {
+				a.guessSetting(c.words[i], sc)
+			}
 		}
 		inner.dropped = append(inner.dropped, w)
 		i++
@@ -61,6 +64,13 @@ options:
 	if len(inner.words) > 1 && gitRunners[inner.words[1].text] {
 		a.carried(&inner, sc)
 	}
+}
+
+// guessSetting tries deny and ask rules on the command that a setting such as
+// alias.x=!rm names.
+func (a *analyser) guessSetting(w word, sc *scope) {
+	_, value, _ := strings.Cut(guessText([]word{w}), "=")
+	a.guessScript(strings.TrimPrefix(value, "!"), sc)
 }
 
 func (a *analyser) gitFolder(dir string, from []string, sc *scope) []string {

@@ -96,6 +96,12 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 	code := ""
 	switch name {
 	case "hash", "set", "unalias", "shopt":
+		if name == "set" && len(args) > 0 {
+			sc.args = append([]string{""}, strings.Fields(guessText(args))...)
+			if first := sc.args[min(1, len(sc.args)-1)]; first == "--" {
+				sc.args = sc.args[1:]
+			}
+		}
 		if !changesMeaning(name, args) {
 			a.emit(c, sc)
 			return
@@ -116,6 +122,10 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 		}
 	case "eval":
 		code = guessText(args)
+	case "source", ".":
+		for _, w := range args {
+			a.guessScript(w.prints, sc)
+		}
 	case "mapfile", "readarray", "complete", "bind":
 		if len(args) == 0 {
 			a.emit(c, sc)
@@ -169,6 +179,9 @@ func (a *analyser) shell(c *command, sc *scope) {
 		}
 		a.emit(c, sc)
 		a.guessScript(sc.stdin, sc)
+		for _, w := range c.words {
+			a.guessScript(w.prints, sc)
+		}
 		return
 	}
 	inner := sc.child()

@@ -23,7 +23,9 @@ func (a *analyser) redirects(s *syntax.Stmt, sc *scope) *feed {
 		case syntax.WordHdoc:
 			fed = a.feed(fed, r.Word, sc)
 		case syntax.RdrIn:
-			a.redirect(r.Word, sc, KindRead)
+			if w := a.redirect(r.Word, sc, KindRead); w.prints != "" {
+				fed = &feed{text: w.prints, subst: true}
+			}
 		case syntax.RdrInOut:
 			a.redirect(r.Word, sc, KindRead, KindWrite)
 		case syntax.DplIn, syntax.DplOut:
@@ -55,8 +57,8 @@ func (a *analyser) feed(fed *feed, w *syntax.Word, sc *scope) *feed {
 	return fed
 }
 
-// redirect adds one file.
-func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
+// redirect adds one file, and returns its name.
+func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) word {
 	w := a.word(target, sc)
 	names := w.guess
 	if w.literal {
@@ -84,6 +86,7 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) {
 			}
 		}
 	}
+	return w
 }
 
 // located returns the action on a path below dir with its real name.

@@ -97,6 +97,20 @@ func (s *scope) value(name, index string) string {
 	return ""
 }
 
+// fields replaces what the script made a separator of words by blanks.
+func (s *scope) fields(text string) string {
+	ifs := s.vars["IFS"]
+	if len(ifs) != 1 || ifs[0] == "" {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(ifs[0], r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
 // enter adds the folders that cd to target leads to, and returns them.
 func (s *scope) enter(target string) []string {
 	var to []string

@@ -215,9 +215,7 @@ func (a *analyser) cmd(cmd syntax.Command, fed *feed, sc *scope) []string {
 			a.stmt(x.Body, sc.child())
 		}
 	case *syntax.TimeClause:
-		if x.Stmt != nil {
-			return a.stmt(x.Stmt, sc)
-		}
+		return a.timed(x.Stmt, sc)
 	case *syntax.CoprocClause:
 		if x.Stmt != nil {
 			a.stmt(x.Stmt, sc.child())
@@ -231,6 +229,20 @@ func (a *analyser) cmd(cmd syntax.Command, fed *feed, sc *scope) []string {
 		a.nested(x, sc)
 	}
 	return sc.dirs
+}
+
+// timed judges what the keyword time measures; it takes "--" in front.
+func (a *analyser) timed(s *syntax.Stmt, sc *scope) []string {
+	if s == nil {
+		return sc.dirs
+	}
+	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Assigns) == 0 && len(call.Args) > 1 && call.Args[0].Lit() == "--" {
+		rest, inner := *s, *call
+		inner.Args = call.Args[1:]
+		rest.Cmd = &inner
+		return a.stmt(&rest, sc)
+	}
+	return a.stmt(s, sc)
 }
 
 // opaqueIf adds an opaque construct for commands that run inside a word.
@@ -267,33 +279,6 @@ func (a *analyser) binary(x *syntax.BinaryCmd, sc *scope) []string {
 	}
 	a.stmt(x.Y, right)
 	return sc.dirs
-}
-
-// printed guesses what a statement writes to a pipe: what it is told to
-// print, or what it was given itself.
-func (a *analyser) printed(s *syntax.Stmt, sc *scope) string {
-	for depth := 0; s != nil && depth < maxDepth; depth++ {
-		if text := a.output([]*syntax.Stmt{s}, sc); text != "" {
-			return text
-		}
-		for _, r := range s.Redirs {
-			switch {
-			case r.Hdoc != nil:
-				return a.plain(r.Hdoc, sc)
-			case r.Op == syntax.WordHdoc:
-				return a.plain(r.Word, sc)
-			}
-		}
-		pipe, ok := s.Cmd.(*syntax.BinaryCmd)
-		if !ok {
-			return sc.stdin
-		}
-		if text := a.output([]*syntax.Stmt{pipe.Y}, sc); text != "" {
-			return text
-		}
-		s = pipe.X
-	}
-	return ""
 }
 
 func (a *analyser) loop(x *syntax.ForClause, sc *scope) {
@@ -393,6 +378,9 @@ func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
 			// For read itself it only says how to split a line.
 		case !a.p.safeVariable(as.Name.Value):
 			unsafe = append(unsafe, as.Name.Value)
+			if choosesProgram(as.Name.Value) {
+				a.guessScript(sc.value(as.Name.Value, ""), sc)
+			}
 		}
 	}
 	if len(unsafe) > 0 {

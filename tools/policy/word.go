@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -22,6 +21,8 @@ type word struct {
 	glob bool
 	// subst says that the word runs other commands.
 	subst bool
+	// prints is what a process substitution in the word probably holds.
+	prints string
 }
 
 func literal(text string) word { return word{text: text, literal: true} }
@@ -58,7 +59,7 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 	if r.literal {
 		return word{text: r.out.String(), literal: true}
 	}
-	return word{text: a.source(w), guess: r.words(), glob: r.glob, subst: r.subst}
+	return word{text: a.source(w), guess: r.words(), glob: r.glob, subst: r.subst, prints: r.prints}
 }
 
 func isBrace(part syntax.WordPart) bool {
@@ -122,6 +123,7 @@ type wordReader struct {
 	several                           bool
 	out                               strings.Builder
 	literal, glob, subst, split, some bool
+	prints                            string
 }
 
 // words returns what the word read becomes.
@@ -171,6 +173,7 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 		if !r.mute {
 			r.a.substitution(x.Stmts, r.sc)
 		}
+		r.prints = r.a.output(x.Stmts, r.sc)
 		r.value("/dev/fd/63", true)
 	case *syntax.ArithmExp:
 		r.literal = false
@@ -205,8 +208,9 @@ func (r *wordReader) value(text string, quoted bool) {
 		// A variable can double itself in each line.
 		return
 	}
-	if !quoted && strings.ContainsAny(text, " \t\n") {
-		r.split = true
+	if !quoted {
+		text = r.sc.fields(text)
+		r.split = r.split || strings.ContainsAny(text, " \t\n")
 	}
 	r.out.WriteString(text)
 }
@@ -297,10 +301,23 @@ func (a *analyser) param(x *syntax.ParamExp, sc *scope) string {
 			value = sc.dir()
 		}
 	}
-	if x.Exp == nil || x.Exp.Word == nil {
+	switch {
+	case x.Slice != nil:
+		return sliced(value, x.Slice)
+	case x.Repl != nil && x.Repl.Orig != nil:
+		with := ""
+		if x.Repl.With != nil {
+			with = a.plain(x.Repl.With, sc)
+		}
+		return bounded(strings.ReplaceAll(value, a.plain(x.Repl.Orig, sc), with))
+	case x.Exp == nil || x.Exp.Word == nil:
 		return value
 	}
 	switch x.Exp.Op {
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		return strings.TrimPrefix(value, a.plain(x.Exp.Word, sc))
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		return strings.TrimSuffix(value, a.plain(x.Exp.Word, sc))
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		return a.plain(x.Exp.Word, sc)
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
@@ -309,6 +326,27 @@ func (a *analyser) param(x *syntax.ParamExp, sc *scope) string {
 		}
 	}
 	return value
+}
+
+// sliced guesses ${x:offset:length} for plain numbers.
+func sliced(value string, s *syntax.Slice) string {
+	number := func(e syntax.ArithmExpr, absent int) int {
+		if w, ok := e.(*syntax.Word); ok {
+			if n, err := strconv.Atoi(w.Lit()); err == nil && n >= 0 {
+				return min(n, len(value))
+			}
+		}
+		return absent
+	}
+	value = value[number(s.Offset, 0):]
+	return value[:min(number(s.Length, len(value)), len(value))]
+}
+
+func bounded(s string) string {
+	if len(s) > maxValue {
+		return ""
+	}
+	return s
 }
 
 // plain guesses a word without judging what is inside it.
@@ -323,124 +361,4 @@ func (a *analyser) plain(w *syntax.Word, sc *scope) string {
 	}
 	a.guessing--
 	return r.out.String()
-}
-
-// output guesses what a command substitution prints, for commands that print
-// what they are told.
-func (a *analyser) output(stmts []*syntax.Stmt, sc *scope) string {
-	if len(stmts) != 1 {
-		return ""
-	}
-	call, ok := stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) < 2 {
-		return ""
-	}
-	words := make([]string, len(call.Args))
-	for i, w := range call.Args {
-		words[i] = a.plain(w, sc)
-	}
-	return printed(words)
-}
-
-func printed(words []string) string {
-	args := words[1:]
-	switch words[0] {
-	case "echo":
-		escapes := false
-		for len(args) > 0 && len(args[0]) > 1 && strings.Trim(args[0], "neE") == "-" {
-			escapes = escapes || strings.Contains(args[0], "e")
-			args = args[1:]
-		}
-		text := strings.Join(args, " ")
-		if escapes {
-			text = unescapeC(text)
-		}
-		return text
-	case "printf":
-		if len(args) > 1 && args[0] == "--" {
-			args = args[1:]
-		}
-		if len(args) > 1 {
-			sep := ""
-			if strings.HasSuffix(args[0], " ") || strings.HasSuffix(args[0], `\n`) {
-				sep = " "
-			}
-			return unescapeC(strings.Join(args[1:], sep))
-		}
-		return unescapeC(args[0])
-	case "which", "command", "type", "basename", "realpath", "readlink":
-		return args[len(args)-1]
-	}
-	return ""
-}
-
-// unescapeC decodes the escapes of $'…'.
-func unescapeC(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			out.WriteByte(s[i])
-			continue
-		}
-		i++
-		if k := strings.IndexByte("abeEfnrtv", s[i]); k >= 0 {
-			out.WriteByte("\a\b\x1b\x1b\f\n\r\t\v"[k])
-			continue
-		}
-		base, width := 16, 0
-		switch c := s[i]; {
-		case c == 'x':
-			width = 2
-		case c == 'u':
-			width = 4
-		case c == 'U':
-			width = 8
-		case c == 'c' && i+1 < len(s):
-			i++
-			out.WriteByte(s[i] & 0x1f)
-			continue
-		case '0' <= c && c <= '7':
-			base, width = 8, 3
-			if c == '0' {
-				width = 4
-			}
-			i--
-		default:
-			out.WriteByte(c)
-			continue
-		}
-		i += writeCode(&out, s[i+1:], base, width)
-	}
-	return out.String()
-}
-
-// writeCode writes the character whose number begins s and returns the
-// length of the number.
-func writeCode(out *strings.Builder, s string, base, width int) int {
-	n := 0
-	for n < width && n < len(s) {
-		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
-			break
-		}
-		n++
-	}
-	if n == 0 {
-		return 0
-	}
-	code, err := strconv.ParseUint(s[:n], base, 32)
-	if err != nil {
-		return n
-	}
-	if base == 8 || width == 2 {
-		out.WriteByte(byte(code))
-		return n
-	}
-	if code > utf8.MaxRune {
-		code = utf8.RuneError
-	}
-	out.WriteRune(rune(code))
-	return n
 }
