@@ -299,7 +299,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 // TestSignalEndsTheRunInOrder sends each signal during each kind of wait.
 func TestSignalEndsTheRunInOrder(t *testing.T) {
 	scripts := map[string]struct{ script, started string }{
-		"command":      {`{"tool_calls":[{"name":"exec_command","args":{"cmd":"trap 'rm -rf lock' EXIT; mkdir lock; echo ready; sleep 60"}}]}`, "ready"},
+		"command":      {`{"tool_calls":[{"name":"exec_command","args":{"cmd":"trap 'rm -rf lock' EXIT; mkdir lock; echo ready; sleep 60"}}]}`, "terminal.output"},
 		"model stream": {`{"text":"One moment, I think about it for a long time.","delay_ms":60000}`, "turn.started"},
 		"retry":        {`{"error":{"status":503,"message":"busy","retry_after":60}}`, "provider.retry"},
 	}

@@ -367,7 +367,7 @@ func TestSilentServerEndsTheRunWithinItsClocks(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			p := withServer(t, server.URL, w.api, "hi")
-			p.addConfig("    max_attempts: 2\n    first_byte: 300ms\n    stream_idle: 300ms\n")
+			p.addConfig("    max_attempts: 2\n    first_byte: 2s\n    stream_idle: 1s\n")
 			stdout, exit := p.output()
 			if exit != 5 || !bytes.Contains(stdout, []byte(`"type":"provider.retry"`)) {
 				t.Errorf("exit %d: %s", exit, p.stderr.String())
