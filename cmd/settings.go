@@ -102,7 +102,7 @@ func (a *app) loadPolicy(o *runOptions, task *runner.Task, s settings, cwd strin
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
 		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off"},
-		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH"))},
+		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
 	})
 }
 

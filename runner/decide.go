@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"drover/output/event"
@@ -17,7 +18,7 @@ func (s *session) decide(c *call, v policy.Verdict) (denied string) {
 		RuleID: v.RuleID, Layer: event.Layer(v.Layer), Reason: v.Reason,
 	}
 	if len(v.Parts) > 1 {
-		for _, p := range v.Parts {
+		for _, p := range strictest(v.Parts) {
 			e.Parts = append(e.Parts, event.DecisionPart{
 				Action: describe(p.Action), Effect: string(p.Effect), RuleID: p.RuleID, DecidedBy: event.Decider(p.DecidedBy),
 			})
@@ -34,6 +35,24 @@ func (s *session) decide(c *call, v policy.Verdict) (denied string) {
 	s.emit(e)
 	s.recordDenial(c, e, v)
 	return denialText(e, v)
+}
+
+// maxParts is how many judged parts an event lists.
+const maxParts = 50
+
+// strictest returns the parts in their order, or if there are too many, those
+// that were refused first.
+func strictest(parts []policy.Part) []policy.Part {
+	if len(parts) <= maxParts {
+		return parts
+	}
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b policy.Part) int { return rankOf(b.Effect) - rankOf(a.Effect) })
+	return parts[:maxParts]
+}
+
+func rankOf(e policy.Effect) int {
+	return slices.Index([]policy.Effect{policy.Allow, policy.Ask, policy.Deny}, e)
 }
 
 // denialText tells the model what was refused, by what, and how to go on.
