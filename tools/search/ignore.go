@@ -78,6 +78,10 @@ func readIgnore(path string) []byte {
 	if err != nil {
 		return nil
 	}
+	return f.ignoreText()
+}
+
+func (f file) ignoreText() []byte {
 	defer f.close()
 	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
 	if err != nil {

@@ -31,12 +31,8 @@ type reader struct {
 }
 
 // read calls use with the content of a file, which is valid only during the
-// call and may be changed by it.
-func (r *reader) read(path string, use func(data []byte)) error {
-	f, size, err := open(path)
-	if err != nil {
-		return err
-	}
+// call and may be changed by it, and closes the file.
+func (r *reader) read(f file, size int64, use func(data []byte)) error {
 	defer f.close()
 	if size > MaxFileBytes {
 		return errTooLarge

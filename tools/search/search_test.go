@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func tree(tb testing.TB, files map[string]string) string {
+func folderWith(tb testing.TB, files map[string]string) string {
 	tb.Helper()
 	dir := tb.TempDir()
 	write(tb, dir, files)
@@ -75,7 +75,7 @@ func TestFindsLines(t *testing.T) {
 		{"nothing behind the last line", "a\n", Options{Query: `(?s:.*)`, Regex: true}, []string{"f:1: a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.o.Root = tree(t, map[string]string{"f": c.text})
+			c.o.Root = folderWith(t, map[string]string{"f": c.text})
 			if diff := cmp.Diff(c.want, shown(search(t, c.o))); diff != "" {
 				t.Errorf("want - got +\n%s", diff)
 			}
@@ -88,7 +88,7 @@ func TestResultsAreTheFirstInOrder(t *testing.T) {
 	for _, name := range []string{"a-b/x", "a.txt", "a/x", "a/b/x", "a0", "b/x", "z", "z/../c/d/e/f"} {
 		files[name] = "hit 1\nmiss\nhit 2\n"
 	}
-	root := tree(t, files)
+	root := folderWith(t, files)
 	all := shown(search(t, Options{Root: root, Query: "hit"}))
 	order := []string{"a-b/x", "a.txt", "a/b/x", "a/x", "a0", "b/x", "c/d/e/f", "z"}
 	if diff := cmp.Diff(order, paths(search(t, Options{Root: root, Query: "hit"}))); diff != "" {
@@ -117,7 +117,7 @@ func TestResultsAreTheFirstInOrder(t *testing.T) {
 }
 
 func TestCapKeepsTheContextOfTheLastMatch(t *testing.T) {
-	root := tree(t, map[string]string{"f": "a\nhit\nb\nhit\nc\nd\nhit\n", "g": "x\nhit\n"})
+	root := folderWith(t, map[string]string{"f": "a\nhit\nb\nhit\nc\nd\nhit\n", "g": "x\nhit\n"})
 	for limit, want := range map[int][]string{
 		1: {"f-1- a", "f:2: hit", "f-3- b"},
 		2: {"f-1- a", "f:2: hit", "f-3- b", "f:4: hit", "f-5- c"},
@@ -132,7 +132,7 @@ func TestCapKeepsTheContextOfTheLastMatch(t *testing.T) {
 }
 
 func TestSaysWhatWasLeftOut(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := folderWith(t, map[string]string{
 		".gitignore": "*.log\nbuild/\n", "a.log": "x", "b.log": "x", "build/x": "x", "sub/build/x": "x",
 		".hidden": "x", "nul": "x\x00", "late": strings.Repeat("x", binaryBytes) + "\x00", ".git/x": "x", "secret/x": "x", "deep/secret": "x", "plain": "x",
 	})
@@ -165,7 +165,7 @@ func TestSaysWhatWasLeftOut(t *testing.T) {
 }
 
 func TestIgnoredFilesAreSearchedWhenNamed(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := folderWith(t, map[string]string{
 		".git/HEAD": "ref: x", ".gitignore": "*.log\nbuild/\n", "a.log": "x", "deep/a.log": "x", "b.log": "x",
 		"build/x.go": "x", "build/.gitignore": "*", "build/sub/y.log": "x", "deep/build/x.go": "x", "plain.go": "x", "deep/plain.go": "x",
 	})
@@ -207,7 +207,7 @@ func TestIgnoredFilesAreSearchedWhenNamed(t *testing.T) {
 }
 
 func TestRepositoryInsideHasItsOwnRules(t *testing.T) {
-	root := tree(t, map[string]string{
+	root := folderWith(t, map[string]string{
 		".git/HEAD": "x", ".gitignore": "*.log\n/skipped/\n", "inner/.git/HEAD": "x", "inner/.git/info/exclude": "own\n", "inner/a.log": "x", "inner/own": "x", "own": "x",
 		"skipped/.git/HEAD": "x", "skipped/f": "x", "empty/.git/": "", "empty/a.log": "x",
 	})
@@ -218,7 +218,7 @@ func TestRepositoryInsideHasItsOwnRules(t *testing.T) {
 
 func TestLongLinesAreCutAroundTheMatch(t *testing.T) {
 	long := strings.Repeat("é", 600)
-	root := tree(t, map[string]string{"f": long + "needle" + long + "\nneedle" + long + "\n" + long + "needle\n" + strings.Repeat("needle", 200) + "\n"})
+	root := folderWith(t, map[string]string{"f": long + "needle" + long + "\nneedle" + long + "\n" + long + "needle\n" + strings.Repeat("needle", 200) + "\n"})
 	r := search(t, Options{Root: root, Query: "needle"})
 	for i, edges := range [][2]bool{{true, true}, {false, true}, {true, false}, {false, true}} {
 		text := r.Lines[i].Text
@@ -231,7 +231,7 @@ func TestLongLinesAreCutAroundTheMatch(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	root := tree(t, map[string]string{"f": "x"})
+	root := folderWith(t, map[string]string{"f": "x"})
 	for _, c := range []struct {
 		name string
 		o    Options

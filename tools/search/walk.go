@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +27,7 @@ type walker struct {
 	env          environment
 	found        collection
 	large        sync.Mutex
+	tree         *tree
 
 	mu      sync.Mutex
 	waiting *sync.Cond
@@ -57,7 +57,11 @@ func newWalker(ctx context.Context, o Options, root string, m *matcher, g glob) 
 }
 
 // walk searches the folder root.
-func (w *walker) walk() error {
+func (w *walker) walk() (err error) {
+	if w.tree, err = openTree(w.root); err != nil {
+		return rootError(w.root, err)
+	}
+	defer w.tree.close()
 	r, ignored := rulesAbove(w.root, w.env)
 	w.stack = []visit{{path: w.root, folder: true, rules: r, open: ignored}}
 	var workers sync.WaitGroup
@@ -76,7 +80,11 @@ func (w *walker) single() error {
 		w.found.skip(name, skipHidden)
 		return nil
 	}
-	w.search(&r, w.root, name)
+	f, size, err := open(w.root)
+	if err != nil {
+		return rootError(w.root, err)
+	}
+	w.search(&r, f, size, name)
 	return w.ctx.Err()
 }
 
@@ -92,7 +100,16 @@ func (w *walker) work() {
 			w.enter(v)
 			continue
 		}
-		w.search(&r, v.path, filepath.ToSlash(v.path[len(w.prefix):]))
+		rel := v.path[len(w.prefix):]
+		if w.found.beyond(filepath.ToSlash(rel)) {
+			continue
+		}
+		f, size, err := w.tree.file(rel)
+		if err != nil {
+			w.unread(filepath.ToSlash(rel), err)
+			continue
+		}
+		w.search(&r, f, size, filepath.ToSlash(rel))
 	}
 }
 
@@ -151,7 +168,7 @@ func (w *walker) enter(v visit) {
 			return
 		}
 	}
-	entries, err := readFolder(v.path)
+	entries, err := w.readFolder(rel)
 	if err != nil && v.path == w.root {
 		w.fail(rootError(w.root, err))
 		return
@@ -164,6 +181,9 @@ func (w *walker) enter(v visit) {
 	}
 	list := make([]visit, 0, len(entries))
 	for _, e := range entries {
+		if w.ctx.Err() != nil {
+			return // the next look at the stack ends the search
+		}
 		if next, ok := w.choose(v, rel, e); ok {
 			list = append(list, next)
 		}
@@ -197,8 +217,8 @@ func (v visit) at(n int) int {
 }
 
 // readFolder returns the entries it could read, unordered, even with an error.
-func readFolder(path string) ([]fs.DirEntry, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|folderFlags, 0)
+func (w *walker) readFolder(rel string) ([]fs.DirEntry, error) {
+	f, err := w.tree.folder(filepath.FromSlash(cmp.Or(strings.TrimSuffix(rel, "/"), ".")))
 	if err != nil {
 		return nil, err
 	}
@@ -224,9 +244,18 @@ func (w *walker) rulesIn(v visit, entries []fs.DirEntry) *rules {
 		}
 	}
 	if ignore {
-		r = r.with(readIgnore(under(v.path, ".gitignore")), v.path)
+		r = r.with(w.readIgnore(v.path), v.path)
 	}
 	return r
+}
+
+// readIgnore reads the ignore file of a folder below root.
+func (w *walker) readIgnore(dir string) []byte {
+	f, _, err := w.tree.file(under(dir, ".gitignore")[len(w.prefix):])
+	if err != nil {
+		return nil
+	}
+	return f.ignoreText()
 }
 
 // choose decides about one entry of a folder whose path below root is rel.
@@ -269,18 +298,25 @@ func (w *walker) choose(v visit, rel string, e fs.DirEntry) (visit, bool) {
 	return visit{}, false
 }
 
-// search looks through one file.
-func (w *walker) search(r *reader, path, rel string) {
-	if w.found.beyond(rel) {
+// search looks through one file and closes it.
+func (w *walker) search(r *reader, f file, size int64, rel string) {
+	found := fileLines{path: rel}
+	err := r.read(f, size, func(data []byte) {
+		found.lines, found.matches = w.matcher.lines(w.ctx, data, rel)
+	})
+	if err != nil {
+		w.unread(rel, err)
 		return
 	}
-	f := fileLines{path: rel}
-	err := r.read(path, func(data []byte) {
-		f.lines, f.matches = w.matcher.lines(w.ctx, data, rel)
-	})
+	w.found.saw(rel)
+	if found.matches > 0 {
+		w.found.add(found)
+	}
+}
+
+// unread notes why a file was not searched.
+func (w *walker) unread(rel string, err error) {
 	switch {
-	case err == nil:
-		w.found.saw(rel)
 	case errors.Is(err, fs.ErrNotExist): // gone since its folder was read
 	case errors.Is(err, errBinary):
 		w.found.skip(rel, skipBinary)
@@ -292,8 +328,5 @@ func (w *walker) search(r *reader, path, rel string) {
 		w.found.skip(rel, skipLink)
 	default:
 		w.found.skip(rel, skipUnreadable)
-	}
-	if f.matches > 0 {
-		w.found.add(f)
 	}
 }
