@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"drover/output/event"
@@ -51,22 +50,6 @@ type spent struct {
 	unknownCost bool
 	warned      map[string]bool
 	refused     *Stop
-}
-
-// waiting is what the run waits for, for heartbeats.
-type waiting struct {
-	mu     sync.Mutex
-	on     event.WaitingOn
-	callID string
-	since  time.Time
-	// active is when something last happened.
-	active time.Time
-}
-
-func (r *run) waitFor(on event.WaitingOn, callID string) {
-	r.waiting.mu.Lock()
-	defer r.waiting.mu.Unlock()
-	r.waiting.on, r.waiting.callID, r.waiting.since = on, callID, r.Now()
 }
 
 // mayTakeTurn is asked before every model request.
@@ -166,81 +149,6 @@ func (r *run) once(key string) bool {
 	return true
 }
 
-// heartbeatEvery is how long the stream may be silent.
-const heartbeatEvery = 15 * time.Second
-
-// watchLimits watches the clocks of a run until the returned function is
-// called: the wall and idle limits end it, silence brings heartbeats.
-func (r *run) watchLimits(ctx context.Context) (stop func()) {
-	r.waiting.active = r.Now()
-	r.Log.Subscribe(event.TopicAll, func(e event.Event) {
-		if _, beat := e.Body.(event.HeartbeatEvent); !beat {
-			r.waiting.mu.Lock()
-			r.waiting.active = e.Time
-			r.waiting.mu.Unlock()
-		}
-	})
-	done := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		tick := time.NewTicker(r.tickEvery())
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				r.tick()
-			}
-		}
-	})
-	var wall *time.Timer
-	if r.Limits.Wall > 0 {
-		wall = time.AfterFunc(r.Limits.Wall, func() {
-			r.limitReached("wall_s", r.Limits.Wall.Seconds(), r.Limits.Wall.Seconds())
-			r.cancel(limitStop("wall_s", r.Limits.Wall.Seconds(), r.Limits.Wall.Seconds(), fault.Timeout))
-		})
-	}
-	return func() {
-		if wall != nil {
-			wall.Stop()
-		}
-		close(done)
-		group.Wait()
-	}
-}
-
-// tickEvery is often enough for the idle limit to be kept within a tenth.
-func (r *run) tickEvery() time.Duration {
-	if r.Limits.Idle > 0 {
-		return max(min(r.Limits.Idle/10, time.Second), 10*time.Millisecond)
-	}
-	return time.Second
-}
-
-func (r *run) tick() {
-	now := r.Now()
-	r.waiting.mu.Lock()
-	on, callID, since := r.waiting.on, r.waiting.callID, r.waiting.since
-	silent := now.Sub(r.waiting.active)
-	r.waiting.mu.Unlock()
-	if limit := r.Limits.Idle; limit > 0 && silent >= limit {
-		r.limitReached("idle_s", silent.Seconds(), limit.Seconds())
-		r.cancel(limitStop("idle_s", silent.Seconds(), limit.Seconds(), fault.Timeout))
-		return
-	}
-	if now.Sub(r.Log.LastEmit()) >= heartbeatEvery {
-		if on == "" {
-			on = "none"
-		}
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.HeartbeatEvent{
-			WaitingOn: on, ElapsedMS: now.Sub(since).Milliseconds(), ToolCallID: callID,
-		})
-	}
-}
-
 // stopOf is the stop with which ctx was cancelled.
 func (r *run) stopOf(ctx context.Context) *Stop {
 	if stop, ok := context.Cause(ctx).(*Stop); ok {
@@ -248,114 +156,3 @@ func (r *run) stopOf(ctx context.Context) *Stop {
 	}
 	return &Stop{Exit: fault.Interrupted, Reason: "cancelled"}
 }
-
-// recordUsage adds one response to the totals and reports it.
-func (s *session) recordUsage(c *collector) {
-	u := event.Usage{Calls: 1}
-	if m := c.usage; m != nil && m.InputTokens+m.OutputTokens > 0 {
-		u.InputTokens, u.OutputTokens, u.ReasoningTokens = m.InputTokens, m.OutputTokens, m.ReasoningTokens
-		u.CachedInputTokens, u.CacheWriteTokens = m.CachedInputTokens, m.CacheWriteTokens
-	} else {
-		u.Estimated = true
-		u.InputTokens = int64(tokens(len(s.system) + s.historyBytes))
-		u.OutputTokens = int64(c.outputTokens())
-	}
-	now := s.Now()
-	e := event.UsageEvent{
-		Model: s.Model.Model, Provider: s.Model.Provider.Name(), Estimated: u.Estimated,
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
-		CachedInputTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens,
-		LatencyMS: now.Sub(c.began).Milliseconds(), FinishReason: string(c.reason),
-	}
-	if !c.firstDelta.IsZero() {
-		e.TTFTMS = c.firstDelta.Sub(c.began).Milliseconds()
-	}
-	s.mu.Lock()
-	o := &s.outcome
-	o.Usage.Add(u)
-	if o.UsageByModel == nil {
-		o.UsageByModel = map[string]event.Usage{}
-	}
-	byModel := o.UsageByModel[s.Model.ID]
-	byModel.Add(u)
-	o.UsageByModel[s.Model.ID] = byModel
-	e.CostUSD, e.CostBasis = s.price(u)
-	s.priceLocked()
-	s.mu.Unlock()
-	s.emit(e)
-}
-
-func (c *collector) outputTokens() int {
-	n := c.text.Len() + c.thought.Len()
-	for _, k := range c.calls {
-		n += len(k.name) + k.args.Len()
-	}
-	return tokens(n)
-}
-
-// price is what usage costs, or nil and "unknown".
-func (r *run) price(u event.Usage) (*float64, event.CostBasis) {
-	zero := 0.0
-	if r.Model.Free {
-		return &zero, "reported"
-	}
-	in, out := r.Model.Info.InputPrice, r.Model.Info.OutputPrice
-	if in == nil || out == nil {
-		return nil, "unknown"
-	}
-	cached := in
-	if r.Model.Info.CachedPrice != nil {
-		cached = r.Model.Info.CachedPrice
-	}
-	cost := (float64(u.InputTokens-u.CachedInputTokens)**in + float64(u.CachedInputTokens)**cached + float64(u.OutputTokens)**out) / 1e6
-	return &cost, "estimated"
-}
-
-// priceLocked sets the outcome's cost from its usage.
-func (r *run) priceLocked() {
-	r.outcome.CostUSD, r.outcome.CostBasis = r.price(r.outcome.Usage)
-}
-
-func (r *run) addAPITime(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcome.APITime += d
-}
-
-func (r *run) countRetry() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcome.Usage.Retries++
-}
-
-// countCall counts a call that was run, by tool.
-func (r *run) countCall(name string, outputBytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcome.ToolCalls[name]++
-	r.spent.outputBytes += outputBytes
-}
-
-// noteFile remembers a changed file once, with its latest kind.
-func (r *run) noteFile(f event.FileChangedEvent) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, old := range r.outcome.FilesChanged {
-		if old.Path == f.Path {
-			if old.Kind != "add" || f.Kind != "modify" {
-				r.outcome.FilesChanged[i].Kind = f.Kind
-			}
-			return
-		}
-	}
-	r.outcome.FilesChanged = append(r.outcome.FilesChanged, event.ChangedFile{Path: f.Path, Kind: f.Kind})
-}
-
-// answer remembers the final answer.
-func (r *run) answer(text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.outcome.Message = text
-}
-
-func tokens(bytes int) int { return (bytes + 3) / 4 }

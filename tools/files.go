@@ -100,42 +100,8 @@ func (f *Files) Rel(path string) string {
 	return filepath.ToSlash(abs)
 }
 
-// maxLinks bounds how many links Real follows, as the kernel does.
-const maxLinks = 40
-
-// Real returns the absolute path after all symlinks, also of a file that does
-// not exist yet or a link that leads nowhere. Too many links return the path
-// as written.
-func (f *Files) Real(path string) string {
-	abs := f.Abs(path)
-	done, todo := string(filepath.Separator), strings.Split(strings.TrimPrefix(abs, "/"), "/")
-	for links := 0; len(todo) > 0; {
-		name := todo[0]
-		todo = todo[1:]
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			done = filepath.Dir(done)
-			continue
-		}
-		next := filepath.Join(done, name)
-		info, err := os.Lstat(next)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		target, err := os.Readlink(next)
-		if links++; err != nil || links > maxLinks {
-			return abs
-		}
-		if filepath.IsAbs(target) {
-			done = string(filepath.Separator)
-		}
-		todo = append(strings.Split(target, "/"), todo...)
-	}
-	return done
-}
+// Real returns the absolute path after all symlinks, as the policy sees it.
+func (f *Files) Real(path string) string { return policy.RealPath(f.Abs(path)) }
 
 // ReadAction, WriteAction and DeleteAction are the actions of touching path,
 // under its written and its real name.
