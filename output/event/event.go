@@ -98,7 +98,9 @@ type Options struct {
 	RunID string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Artifacts stores what a line cannot hold and says where; nil cuts it.
+	// Artifacts stores what a line cannot hold and says where. The name is a
+	// plain file name and not unique. It is called inside Emit and must not
+	// call the log. With nil such texts are only cut.
 	Artifacts func(name string, data []byte) (Artifact, error)
 	// Redact masks secrets in every event; nil masks nothing.
 	Redact *Redactor
@@ -200,7 +202,8 @@ func (l *Log) send(o Origin, b Body, failures []failure) []failure {
 	if b == nil {
 		return failures
 	}
-	l.fitted = fit(b, l.fitted[:0])
+	o = fitOrigin(o)
+	l.fitted = l.fit(o, b, l.fitted[:0])
 	for _, one := range l.fitted {
 		l.seq++
 		e := Event{Seq: l.seq, Time: l.last, RunID: l.opts.RunID, Origin: o, Body: one}

@@ -275,24 +275,15 @@ func (r *Redactor) text(s string) string {
 	return masked
 }
 
-// whole masks every string of a body. The body that was given is not touched:
-// its producer may still use what it points to.
+// whole masks every string of a body.
 func (r *Redactor) whole(b Body) Body {
 	v := reflect.ValueOf(b)
 	if v.Kind() != reflect.Struct || !r.dirty(v, 0) {
 		return b
 	}
-	masked := reflect.New(v.Type()).Elem()
-	masked.Set(v)
-	r.clean(masked, 0)
-	return masked.Interface().(Body)
+	w := rewriter{text: func(_, s string) string { return r.text(s) }, raw: r.raw, keep: -1}
+	return w.body(b)
 }
-
-var rawType = reflect.TypeFor[json.RawMessage]()
-
-// maxWalk bounds how deep details are walked; deeper ones cannot be encoded
-// either.
-const maxWalk = maxDepth
 
 // dirty tells whether a value holds a secret anywhere.
 func (r *Redactor) dirty(v reflect.Value, depth int) bool {
@@ -331,70 +322,6 @@ func (r *Redactor) dirty(v reflect.Value, depth int) bool {
 
 func (r *Redactor) dirtyRaw(raw []byte) bool {
 	return slices.Contains(raw, '\\') || r.masker.has(string(raw))
-}
-
-// clean masks a settable value in place, and copies what it points to first.
-func (r *Redactor) clean(v reflect.Value, depth int) {
-	if depth > maxWalk || !v.CanSet() {
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(r.text(v.String()))
-	case reflect.Struct:
-		for i := range v.NumField() {
-			r.clean(v.Field(i), depth+1)
-		}
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return
-		}
-		inner := reflect.New(v.Elem().Type())
-		inner.Elem().Set(v.Elem())
-		r.clean(inner.Elem(), depth+1)
-		if v.Kind() == reflect.Pointer {
-			v.Set(inner)
-		} else {
-			v.Set(inner.Elem())
-		}
-	case reflect.Slice:
-		if v.Type() == rawType {
-			v.SetBytes(r.raw(v.Bytes()))
-			return
-		}
-		if v.IsNil() {
-			return
-		}
-		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-		reflect.Copy(list, v)
-		for i := range list.Len() {
-			r.clean(list.Index(i), depth+1)
-		}
-		v.Set(list)
-	case reflect.Array:
-		for i := range v.Len() {
-			r.clean(v.Index(i), depth+1)
-		}
-	case reflect.Map:
-		r.cleanMap(v, depth)
-	}
-}
-
-func (r *Redactor) cleanMap(v reflect.Value, depth int) {
-	if v.IsNil() {
-		return
-	}
-	out := reflect.MakeMapWithSize(v.Type(), v.Len())
-	for it := v.MapRange(); it.Next(); {
-		key := reflect.New(v.Type().Key()).Elem()
-		key.Set(it.Key())
-		r.clean(key, depth+1)
-		value := reflect.New(v.Type().Elem()).Elem()
-		value.Set(it.Value())
-		r.clean(value, depth+1)
-		out.SetMapIndex(key, value)
-	}
-	v.Set(out)
 }
 
 // raw masks the strings inside raw JSON, whatever escapes they are written
