@@ -85,6 +85,9 @@ func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkCostLimit(s.limits, opened); err != nil {
+		return nil, err
+	}
 	if err := a.openSession(p, o, s, cwd); err != nil {
 		return nil, err
 	}
@@ -250,6 +253,17 @@ func (a *app) openModel(id string, cfg *config.Config, caller string) (*model.Op
 	return model.Open(id, model.Config{
 		Providers: cfg.Providers, Getenv: a.getenv, BaseDir: caller, UserAgent: "drover/" + Version,
 	})
+}
+
+// checkCostLimit refuses a budget that nobody could keep: an unknown price is
+// not zero.
+func checkCostLimit(l runner.Limits, m *model.OpenedModel) error {
+	if l.CostUSD == 0 || m.Free || m.Info.InputPrice != nil && m.Info.OutputPrice != nil {
+		return nil
+	}
+	provider, name, _ := strings.Cut(m.ID, "/")
+	return &fault.Error{Code: "unknown_price", What: "the limit of cost cannot be kept", Why: fmt.Sprintf("the price of the model %q is not known", m.ID),
+		Fix: fmt.Sprintf("set input_price and output_price (dollars per million tokens) under providers: %s: models: %s: in the config, or use --max-tokens", provider, name), Exit: fault.Config}
 }
 
 // openSession creates the session's folder, and in it the copy of an isolated

@@ -391,3 +391,22 @@ func TestRefusedConnectionIsAProviderError(t *testing.T) {
 		t.Errorf("exit %d: %s", exit, p.stderr.String())
 	}
 }
+
+func TestCostLimitNeedsAPrice(t *testing.T) {
+	p := withServer(t, "http://127.0.0.1:1", "chat", "--max-cost", "1", "hi")
+	stdout, exit := p.output()
+	if exit != 3 || !bytes.Contains(stdout, []byte(`"reason":"unknown_price"`)) {
+		t.Errorf("exit %d: %s", exit, p.stderr.String())
+	}
+}
+
+func TestCostLimitEndsTheRun(t *testing.T) {
+	server := serveTask(t, wireAPIs[0], chunkings["whole"])
+	p := withServer(t, server.URL, "chat", "--max-cost", "0.0002", "Repair the greeting.")
+	p.addConfig("    models:\n      some-model: {input_price: 1, output_price: 1}\n")
+	stdout, exit := p.output()
+	end := lastLine(t, stdout)
+	if exit != 13 || end.Reason != "limit_cost_usd" || end.CostUSD == nil || *end.CostUSD != 0.00024 {
+		t.Errorf("exit %d, reason %s, cost %v: %s", exit, end.Reason, end.CostUSD, p.stderr.String())
+	}
+}
