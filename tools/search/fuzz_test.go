@@ -153,6 +153,43 @@ func FuzzRegexLiteral(f *testing.F) {
 	})
 }
 
+// A pattern that crosses lines is run again and again from where it stopped;
+// what one run over everything finds must be among the lines.
+func FuzzAcrossLines(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`a\nb|b\nc`, "a\nb b\nc\nb\nc"}, {`(?s)f\(.*?\)`, "f(\n)f(\n\n) f()"}, {`\Aa|\n`, "a\n\na"}, {`^$|\bx\n`, "x\n\nxx\nx\n"}, {`(?s:.)*?|\n`, "ab\n\n"}, {`\xff\n`, "\xff\nÿ\n"},
+	} {
+		f.Add(seed[0], []byte(seed[1]))
+	}
+	f.Fuzz(func(t *testing.T, query string, data []byte) {
+		if len(query) > 60 || len(data) > 500 || query == "" || bytes.Contains(data, []byte("\r\n")) || bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
+			return
+		}
+		m, err := newMatcher(Options{Query: query, Regex: true})
+		if err != nil || !m.multiline {
+			return
+		}
+		got := map[int]bool{}
+		lines, _ := m.lines(t.Context(), bytes.Clone(data), "f")
+		for i, l := range lines {
+			if got[l.Number] = true; i > 0 && lines[i-1].Number >= l.Number {
+				t.Errorf("%q on %q: lines %v", query, data, lines)
+			}
+		}
+		count := bytes.Count(data, []byte("\n")) + 1
+		for _, loc := range m.re.FindAllIndex(data, -1) {
+			if loc[1] > loc[0] && data[loc[1]-1] == '\n' {
+				loc[1]--
+			}
+			for n := 1 + bytes.Count(data[:loc[0]], []byte("\n")); n <= 1+bytes.Count(data[:loc[1]], []byte("\n")); n++ {
+				if behind := n == count && (len(data) == 0 || data[len(data)-1] == '\n'); !got[n] && !behind {
+					t.Errorf("%q on %q: line %d is missing of %v", query, data, n, loc)
+				}
+			}
+		}
+	})
+}
+
 func FuzzLiteral(f *testing.F) {
 	f.Add("needle", []byte("neneedle\nNeedle\n"), 2)
 	f.Add("aab", []byte("aaaaaab\naab"), 0)

@@ -22,31 +22,33 @@ func newEnvironment(environ []string) environment {
 // Sections with a subsection are left out: none is needed here.
 type gitConfig map[string]string
 
-// maxIncludes bounds how deep configuration files may include each other.
-const maxIncludes = 10
+// maxConfigFiles bounds how many configuration files are read, because they can
+// include each other.
+const maxConfigFiles = 50
 
 // gitConfig reads the files that git reads, in its order: system, user,
 // repository. Conditional includes are not followed.
 func (e environment) gitConfig(local string) gitConfig {
 	config := gitConfig{}
+	left := maxConfigFiles
 	if e["GIT_CONFIG_NOSYSTEM"] == "" {
 		system := e["GIT_CONFIG_SYSTEM"]
 		if system == "" {
 			system = "/etc/gitconfig"
 		}
-		config.read(system, e, 0)
+		config.read(system, e, &left)
 	}
 	if global, ok := e["GIT_CONFIG_GLOBAL"]; ok {
-		config.read(global, e, 0)
+		config.read(global, e, &left)
 	} else {
 		if dir := e.configHome(); dir != "" {
-			config.read(filepath.Join(dir, "git", "config"), e, 0)
+			config.read(filepath.Join(dir, "git", "config"), e, &left)
 		}
 		if home := e["HOME"]; home != "" {
-			config.read(filepath.Join(home, ".gitconfig"), e, 0)
+			config.read(filepath.Join(home, ".gitconfig"), e, &left)
 		}
 	}
-	config.read(local, e, 0)
+	config.read(local, e, &left)
 	return config
 }
 
@@ -91,14 +93,14 @@ func (c gitConfig) isTrue(key string) bool {
 	return false
 }
 
-func (c gitConfig) read(path string, e environment, depth int) {
-	if depth > maxIncludes || path == "" {
+func (c gitConfig) read(path string, e environment, left *int) {
+	if *left--; *left < 0 || path == "" {
 		return
 	}
 	parseConfig(string(readLinked(path)), func(key, value string) {
 		c[key] = value
 		if key == "include.path" {
-			c.read(resolve(filepath.Dir(path), e.expand(value)), e, depth+1)
+			c.read(resolve(filepath.Dir(path), e.expand(value)), e, left)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -12,11 +13,11 @@ import (
 )
 
 const (
-	// MaxLineBytes is how much of a line is shown.
-	MaxLineBytes = 500
 	// cancelLines is how many lines are tried between two looks at the
 	// context.
-	cancelLines = 4096
+	cancelLines = 256
+	// cancelBytes is the same within one line or text.
+	cancelBytes = 64 << 10
 )
 
 // matcher finds the lines of one query in the content of files. It may be used
@@ -27,8 +28,10 @@ type matcher struct {
 	finders finders
 	// re decides about a line; nil if the text alone does.
 	re *regexp.Regexp
-	// multiline matches may cross lines.
+	// multiline matches may cross lines. next then finds the match behind a
+	// position from one character before it, as its only group.
 	multiline bool
+	next      *regexp.Regexp
 	context   int
 	// most is how many matching lines of one file are wanted at most; 0 is
 	// all.
@@ -47,8 +50,9 @@ func newMatcher(o Options) (*matcher, error) {
 	query := strings.ReplaceAll(o.Query, "\r\n", "\n")
 	if !o.Regex {
 		m.finders = newFinders([]needle{{text: query}})
-		if m.multiline = strings.Contains(query, "\n"); m.multiline {
-			m.re = regexp.MustCompile(regexp.QuoteMeta(query))
+		if strings.Contains(query, "\n") {
+			err := m.compile(regexp.QuoteMeta(query), true)
+			return m, err
 		}
 		return m, nil
 	}
@@ -56,16 +60,27 @@ func newMatcher(o Options) (*matcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrQuery, err)
 	}
-	// The whole pattern is put into a group, so that a flag at its start
-	// cannot end the line mode.
-	if m.re, err = regexp.Compile("(?m:" + query + ")"); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrQuery, err)
+	named := strings.Contains(query, "\n") || strings.Contains(query, `\n`)
+	if err := m.compile(query, crossesLines(tree, named)); err != nil {
+		return nil, err
 	}
-	m.multiline = crossesLines(tree, strings.Contains(query, "\n") || strings.Contains(query, `\n`))
 	if list := needles(tree); list != nil {
 		m.finders = newFinders(list)
 	}
 	return m, nil
+}
+
+// compile sets the pattern. It is put into a group, so that a flag at its
+// start cannot end the line mode.
+func (m *matcher) compile(query string, multiline bool) (err error) {
+	m.re, err = regexp.Compile("(?m:" + query + ")")
+	if m.multiline = multiline; err == nil && multiline {
+		m.next, err = regexp.Compile(`\A(?s:.)(?s:.*?)((?m:` + query + "))")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrQuery, err)
+	}
+	return nil
 }
 
 // crossesLines tells whether a pattern is meant to match more than one line:
@@ -88,12 +103,6 @@ func crossesLines(re *syntax.Regexp, named bool) bool {
 	return slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return crossesLines(sub, named) })
 }
 
-// span is a match: the lines it is in and the match itself, as indices.
-type span struct {
-	line, end   int // end is that of the last line, before its "\n"
-	from, until int
-}
-
 // lines returns the matching lines of a file with their context, and the
 // number of those that match. It changes data.
 func (m *matcher) lines(ctx context.Context, data []byte, path string) ([]Line, int) {
@@ -101,7 +110,7 @@ func (m *matcher) lines(ctx context.Context, data []byte, path string) ([]Line, 
 	out := lister{path: path, data: data, context: m.context, most: m.most, number: 1}
 	if m.multiline {
 		out.data = dropReturns(data)
-		m.acrossLines(&out)
+		m.acrossLines(ctx, &out)
 	} else {
 		m.inLines(ctx, &out)
 	}
@@ -145,7 +154,7 @@ func (m *matcher) inLines(ctx context.Context, out *lister) {
 		if at = s.end + 1; m.re == nil {
 			s.until = hit + len(m.finders[0].text)
 		} else {
-			loc := m.place(bytes.TrimSuffix(data[s.line:s.end], []byte("\r")))
+			loc := m.place(ctx, bytes.TrimSuffix(data[s.line:s.end], []byte("\r")))
 			if loc == nil {
 				continue
 			}
@@ -159,38 +168,76 @@ func (m *matcher) inLines(ctx context.Context, out *lister) {
 
 // place returns where the pattern matches in a line, or nil. In a line that is
 // shown whole the place does not matter, and not to look for it is faster.
-func (m *matcher) place(line []byte) []int {
-	if len(line) > MaxLineBytes {
+func (m *matcher) place(ctx context.Context, line []byte) []int {
+	switch {
+	case len(line) > cancelBytes:
+		return m.re.FindReaderIndex(&text{stopped: ctx.Err, data: line})
+	case len(line) > MaxLineBytes:
 		return m.re.FindIndex(line)
-	}
-	if m.re.Match(line) {
+	case m.re.Match(line):
 		return []int{0, 0}
 	}
 	return nil
 }
 
-// acrossLines runs the pattern over the whole text.
-func (m *matcher) acrossLines(out *lister) {
+// acrossLines runs the pattern over the whole text, again and again from the
+// end of the match before.
+func (m *matcher) acrossLines(ctx context.Context, out *lister) {
 	data := out.data
 	needle := m.finders.start()
 	if len(m.finders) > 0 && needle.find(data, 0) < 0 {
 		return
 	}
-	// Several matches may be on one line, so it takes more matches than lines.
-	for n := 4 * m.most; ; n *= 4 {
-		if n == 0 {
-			n = -1
+	loc := m.re.FindReaderIndex(&text{stopped: ctx.Err, data: data})
+	for loc != nil && ctx.Err() == nil && m.addAcross(out, loc) {
+		from := loc[1]
+		if loc[1] == loc[0] {
+			_, size := utf8.DecodeRune(data[from:])
+			from += size
 		}
-		found := m.re.FindAllIndex(data, n)
-		if n < 0 || len(found) < n || differentLines(data, found, m.most) {
-			for _, loc := range found {
-				if !m.addAcross(out, loc) {
-					return
-				}
-			}
+		if from >= len(data) {
 			return
 		}
+		loc = m.after(ctx, data, from)
 	}
+}
+
+// after returns the first match at or behind from, which is above 0. The
+// character before is handed in too, because anchors look at it.
+func (m *matcher) after(ctx context.Context, data []byte, from int) []int {
+	_, size := utf8.DecodeLastRune(data[:from])
+	from -= size
+	loc := m.next.FindReaderSubmatchIndex(&text{stopped: ctx.Err, data: data[from:]})
+	if loc == nil {
+		return nil
+	}
+	return []int{from + loc[2], from + loc[3]}
+}
+
+// text hands data to a pattern and ends early when it is told to, because a
+// pattern cannot be stopped otherwise.
+type text struct {
+	// stopped returns an error when the pattern should not go on.
+	stopped func() error
+	data    []byte
+	at      int
+	// checked is where the context was last looked at.
+	checked int
+}
+
+// ReadRune is that of io.RuneReader.
+func (t *text) ReadRune() (rune, int, error) {
+	if t.at-t.checked >= cancelBytes {
+		if t.checked = t.at; t.stopped() != nil {
+			t.at = len(t.data)
+		}
+	}
+	if t.at >= len(t.data) {
+		return 0, 0, io.EOF
+	}
+	r, size := utf8.DecodeRune(t.data[t.at:])
+	t.at += size
+	return r, size, nil
 }
 
 // addAcross adds the lines of one match that are not listed yet.
@@ -211,111 +258,4 @@ func (m *matcher) addAcross(out *lister, loc []int) bool {
 		}
 	}
 	return true
-}
-
-// differentLines tells whether the matches start on at least n lines.
-func differentLines(data []byte, found [][]int, n int) bool {
-	lines, end := 0, -1
-	for _, loc := range found {
-		if loc[0] > end {
-			lines++
-			end = lineEnd(data, loc[0])
-		}
-	}
-	return lines >= n
-}
-
-// lineStart and lineEnd are the bounds of the line that holds an index.
-func lineStart(data []byte, i int) int { return bytes.LastIndexByte(data[:i], '\n') + 1 }
-
-func lineEnd(data []byte, i int) int {
-	if n := bytes.IndexByte(data[i:], '\n'); n >= 0 {
-		return i + n
-	}
-	return len(data)
-}
-
-// lister turns matches, in order, into lines with context.
-type lister struct {
-	path    string
-	data    []byte
-	context int
-	most    int
-
-	lines   []Line
-	matches int
-	// shown is the start of the first line that is not listed or passed.
-	shown int
-	// number is that of the line at counted.
-	number, counted int
-	// owed is how many lines of context the last match still wants.
-	owed int
-}
-
-// add lists a line that matches; it returns false when there are enough.
-func (l *lister) add(s span) bool {
-	l.trail(s.line)
-	l.lead(s.line)
-	l.put(s.line, s.end, s.from, s.until, true)
-	l.owed = l.context
-	l.matches++
-	return l.matches != l.most
-}
-
-// trail lists the context behind the last match, up to an index.
-func (l *lister) trail(until int) {
-	for ; l.owed > 0 && l.shown < until; l.owed-- {
-		end := lineEnd(l.data, l.shown)
-		l.put(l.shown, end, l.shown, l.shown, false)
-	}
-	l.owed = 0
-}
-
-// lead lists the context before the line that starts at an index.
-func (l *lister) lead(at int) {
-	start := at
-	for n := 0; n < l.context && start > l.shown; n++ {
-		start = lineStart(l.data, start-1)
-	}
-	for start < at {
-		end := lineEnd(l.data, start)
-		l.put(start, end, start, start, false)
-		start = end + 1
-	}
-}
-
-func (l *lister) put(start, end, from, until int, match bool) {
-	l.number += bytes.Count(l.data[l.counted:start], []byte{'\n'})
-	l.counted = start
-	l.shown = end + 1
-	text := bytes.TrimSuffix(l.data[start:end], []byte("\r"))
-	l.lines = append(l.lines, Line{Path: l.path, Number: l.number, Text: shorten(text, from-start, until-start), Match: match})
-}
-
-// shorten makes a line valid UTF-8 and keeps what is around text[from:until]
-// if it is too long.
-func shorten(text []byte, from, until int) string {
-	if len(text) <= MaxLineBytes {
-		return strings.ToValidUTF8(string(text), "\uFFFD")
-	}
-	// The match gets the middle; a match that is itself too long its start.
-	start := max(0, from-(MaxLineBytes-min(until-from, MaxLineBytes))/2)
-	start = min(start, len(text)-MaxLineBytes)
-	end := start + MaxLineBytes
-	for n := 0; start > 0 && n < utf8.UTFMax && !utf8.RuneStart(text[start]); n++ {
-		start++
-	}
-	for n := 0; end < len(text) && n < utf8.UTFMax && !utf8.RuneStart(text[end]); n++ {
-		end--
-	}
-	var b strings.Builder
-	if start > 0 {
-		b.WriteString("…")
-	}
-	b.WriteString(strings.ToValidUTF8(string(text[start:end]), "\uFFFD"))
-	if end < len(text) {
-		b.WriteString("…")
-	}
-	fmt.Fprintf(&b, " [line of %d bytes cut]", len(text))
-	return b.String()
 }

@@ -135,12 +135,12 @@ func Search(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, rootError(o.Root, err)
 	}
-	w := newWalker(ctx, o, root, m, g)
+	w := newWalker(o, root, m, g)
 	switch {
 	case info.IsDir():
-		err = w.walk()
+		err = w.walk(ctx)
 	case info.Mode().IsRegular():
-		err = w.single()
+		err = w.single(ctx)
 	default:
 		err = rootError(o.Root, errSpecial)
 	}

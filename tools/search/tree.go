@@ -5,7 +5,8 @@ import "os"
 // tree opens what is below a folder and nothing else, even if a part of a path
 // becomes a link to somewhere else between the look at its folder and the
 // opening: a command that runs at the same time must not be able to show the
-// search a file that it may not read itself.
+// search a file that it may not read itself. Where there is no quick way, links
+// that stay below the folder are followed in that moment.
 type tree struct {
 	// beneath is the quick way, where the system has one.
 	beneath beneath

@@ -18,7 +18,6 @@ import (
 // time are nearly those that sort first. A general parallel walk visits
 // folders in any order and could not stop early.
 type walker struct {
-	ctx     context.Context //nolint:containedctx // lives as long as one Search
 	options Options
 	// root is Options.Root after links; prefix is root with a separator.
 	root, prefix string
@@ -47,9 +46,9 @@ type visit struct {
 	open  bool
 }
 
-func newWalker(ctx context.Context, o Options, root string, m *matcher, g glob) *walker {
+func newWalker(o Options, root string, m *matcher, g glob) *walker {
 	w := &walker{
-		ctx: ctx, options: o, root: root, prefix: under(root, ""), matcher: m, glob: g, env: newEnvironment(o.Environ),
+		options: o, root: root, prefix: under(root, ""), matcher: m, glob: g, env: newEnvironment(o.Environ),
 		found: collection{max: o.MaxResults, context: o.ContextLines},
 	}
 	w.waiting = sync.NewCond(&w.mu)
@@ -57,7 +56,7 @@ func newWalker(ctx context.Context, o Options, root string, m *matcher, g glob) 
 }
 
 // walk searches the folder root.
-func (w *walker) walk() (err error) {
+func (w *walker) walk(ctx context.Context) (err error) {
 	if w.tree, err = openTree(w.root); err != nil {
 		return rootError(w.root, err)
 	}
@@ -66,14 +65,14 @@ func (w *walker) walk() (err error) {
 	w.stack = []visit{{path: w.root, folder: true, rules: r, open: ignored}}
 	var workers sync.WaitGroup
 	for range w.options.workers() {
-		workers.Go(w.work)
+		workers.Go(func() { w.work(ctx) })
 	}
 	workers.Wait()
 	return w.err
 }
 
 // single searches the file root, even if it is ignored.
-func (w *walker) single() error {
+func (w *walker) single(ctx context.Context) error {
 	r := reader{large: &w.large}
 	name := filepath.Base(w.options.Root)
 	if w.options.Skip != nil && w.options.Skip(w.options.Root) {
@@ -84,20 +83,20 @@ func (w *walker) single() error {
 	if err != nil {
 		return rootError(w.root, err)
 	}
-	w.search(&r, f, size, name)
-	return w.ctx.Err()
+	w.search(ctx, &r, f, size, name)
+	return ctx.Err()
 }
 
-func (w *walker) work() {
+func (w *walker) work(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.fail(fmt.Errorf("search: worker: %v", p))
 		}
 	}()
 	r := reader{large: &w.large}
-	for v, ok := w.next(false); ok; v, ok = w.next(true) {
+	for v, ok := w.next(ctx, false); ok; v, ok = w.next(ctx, true) {
 		if v.folder {
-			w.enter(v)
+			w.enter(ctx, v)
 			continue
 		}
 		rel := v.path[len(w.prefix):]
@@ -109,13 +108,13 @@ func (w *walker) work() {
 			w.unread(filepath.ToSlash(rel), err)
 			continue
 		}
-		w.search(&r, f, size, filepath.ToSlash(rel))
+		w.search(ctx, &r, f, size, filepath.ToSlash(rel))
 	}
 }
 
 // next takes the first path from the stack; done says that the one taken
 // before is dealt with. It returns false when there is nothing left.
-func (w *walker) next(done bool) (visit, bool) {
+func (w *walker) next(ctx context.Context, done bool) (visit, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if done {
@@ -124,7 +123,7 @@ func (w *walker) next(done bool) (visit, bool) {
 	for len(w.stack) == 0 && w.busy > 0 && w.err == nil {
 		w.waiting.Wait()
 	}
-	if err := w.ctx.Err(); err != nil && w.err == nil {
+	if err := ctx.Err(); err != nil && w.err == nil {
 		w.err = err
 	}
 	if len(w.stack) == 0 || w.err != nil {
@@ -161,7 +160,7 @@ func (w *walker) fail(err error) {
 }
 
 // enter reads a folder.
-func (w *walker) enter(v visit) {
+func (w *walker) enter(ctx context.Context, v visit) {
 	rel := ""
 	if v.path != w.root {
 		if rel = filepath.ToSlash(v.path[len(w.prefix):]) + "/"; w.found.beyond(rel) {
@@ -181,7 +180,7 @@ func (w *walker) enter(v visit) {
 	}
 	list := make([]visit, 0, len(entries))
 	for _, e := range entries {
-		if w.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return // the next look at the stack ends the search
 		}
 		if next, ok := w.choose(v, rel, e); ok {
@@ -299,10 +298,10 @@ func (w *walker) choose(v visit, rel string, e fs.DirEntry) (visit, bool) {
 }
 
 // search looks through one file and closes it.
-func (w *walker) search(r *reader, f file, size int64, rel string) {
+func (w *walker) search(ctx context.Context, r *reader, f file, size int64, rel string) {
 	found := fileLines{path: rel}
 	err := r.read(f, size, func(data []byte) {
-		found.lines, found.matches = w.matcher.lines(w.ctx, data, rel)
+		found.lines, found.matches = w.matcher.lines(ctx, data, rel)
 	})
 	if err != nil {
 		w.unread(rel, err)
