@@ -8,10 +8,12 @@ import (
 
 	"drover/output/fault"
 	"drover/runner"
+	"drover/tools"
 )
 
 // handleSignals turns signals into the end of the run. The first one ends it
-// in order; a second one skips the waiting, not the last line. SIGPIPE is
+// in order; a second one kills the commands whose end is being waited for; a
+// third one skips everything but the last line. SIGPIPE is
 // caught so that a closed stdout is an error of the write: ignoring it instead
 // would be inherited by every command.
 func (a *app) handleSignals(ctx context.Context, p *prepared) (context.Context, func()) {
@@ -20,11 +22,11 @@ func (a *app) handleSignals(ctx context.Context, p *prepared) (context.Context, 
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	done := make(chan struct{})
-	// This goroutine ends when stop closes done; a second signal ends the
+	// This goroutine ends when stop closes done; a third signal ends the
 	// process from here.
 	go func() {
 		var first *runner.Stop
-		for {
+		for n := 0; ; {
 			select {
 			case <-done:
 				return
@@ -32,11 +34,15 @@ func (a *app) handleSignals(ctx context.Context, p *prepared) (context.Context, 
 				if s == syscall.SIGPIPE {
 					continue
 				}
-				if first != nil {
+				switch n++; n {
+				case 1:
+					first = stopForSignal(s)
+					cancel(first)
+				case 2:
+					tools.Kill(p.options.Commands.RunID)
+				default:
 					a.endNow(p, first)
 				}
-				first = stopForSignal(s)
-				cancel(first)
 			}
 		}
 	}()

@@ -61,6 +61,14 @@ func Sweep(runID string) int {
 	return ended
 }
 
+// Kill ends every process of the run without giving it time to clean up. The
+// calls that wait for them then end by themselves.
+func Kill(runID string) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = proc.Sweep(now, runID, 0) // the sweep at the end of the run tries again
+}
+
 // command is one command to be run.
 type command struct {
 	// text is the command as people read it, argv what is executed.
