@@ -1,30 +1,39 @@
 // Package term makes untrusted text safe to show and fits it to a width. It
-// knows nothing of events. Everything that was not written by our own source
-// passes Text, Label or a Discipline before it reaches a terminal.
+// knows nothing of events and writes nothing.
+//
+// Everything that was not written by our own source passes one of three ways
+// before it reaches a terminal: Label for what must be seen as it is (names,
+// arguments, paths, errors), Text for prose, a Discipline for the output of
+// commands. None of them lets a control character through but the newlines of
+// prose.
 package term
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
-// Text cleans prose: newlines stay, tabs become blanks, escape sequences and
-// other control characters go, and characters that turn the direction of text
-// are shown.
+// tabStop is the distance of tab stops, in cells.
+const tabStop = 8
+
+// Text cleans prose: newlines stay, tabs become blanks up to the next multiple
+// of 8, escape sequences and other control characters go, and characters that
+// turn the direction of text are shown by their number.
 func Text(s string) string {
-	if plain(s) {
+	if isPlain(s) {
 		return s
 	}
 	var b strings.Builder
-	for _, r := range ansi.Strip(valid(s)) {
+	lineStart := 0
+	p := stripper{text: func(r rune) {
 		switch {
 		case r == '\n':
-			b.WriteRune(r)
+			b.WriteByte('\n')
+			lineStart = b.Len()
 		case r == '\t':
-			b.WriteString("    ")
+			cells := Width(b.String()[lineStart:])
+			b.WriteString(strings.Repeat(" ", tabStop-cells%tabStop))
 		case isControl(r):
 		case isBidi(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
@@ -32,27 +41,28 @@ func Text(s string) string {
 		default:
 			b.WriteRune(r)
 		}
-	}
+	}}
+	p.write(s)
+	p.flush()
 	return b.String()
 }
 
-// Label cleans what stands on one line and must be seen as it is: names,
-// arguments, paths, rules, errors. Nothing is dropped: what cannot be shown is
-// escaped, and if anything was, backslashes are doubled, so that the text has
-// only one reading.
+// Label cleans what stands on one line and must be seen as it is. Nothing is
+// dropped: what cannot be shown is escaped, and if anything was, backslashes
+// are doubled, so that the text has only one reading.
 func Label(s string) string {
-	if plain(s) && !strings.ContainsRune(s, '\n') {
+	if isPlain(s) && !strings.Contains(s, "\n") {
 		return s
 	}
 	var b strings.Builder
 	escaped := false
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if esc := escape(r, size, s[i]); esc != "" {
+		if esc := escapeRune(r, size, s[i]); esc != "" {
 			b.WriteString(esc)
 			escaped = true
 		} else if r == '\\' {
-			b.WriteString("\x00") // becomes one backslash or two, below
+			b.WriteByte(0) // becomes one backslash or two, below; a NUL of s is escaped
 		} else {
 			b.WriteRune(r)
 		}
@@ -65,8 +75,18 @@ func Label(s string) string {
 	return strings.ReplaceAll(b.String(), "\x00", slash)
 }
 
-// escape is how a character is shown in a label, or "" if it may stay.
-func escape(r rune, size int, first byte) string {
+// Lines cleans a text of several lines that were written by us around values
+// that were not: each line is a label.
+func Lines(s string) string {
+	parts := strings.Split(s, "\n")
+	for i, p := range parts {
+		parts[i] = Label(p)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// escapeRune is how a character is shown in a label, "" if it may stay.
+func escapeRune(r rune, size int, first byte) string {
 	switch {
 	case r == utf8.RuneError && size == 1:
 		return fmt.Sprintf(`\x%02x`, first)
@@ -88,9 +108,9 @@ func escape(r rune, size int, first byte) string {
 	return ""
 }
 
-// plain tells whether a text is ASCII without control characters but newlines,
-// which most text is.
-func plain(s string) bool {
+// isPlain tells whether a text is ASCII without control characters but
+// newlines, which most text is.
+func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 0x20 && c != '\n') || c >= 0x7f {
 			return false
@@ -99,16 +119,20 @@ func plain(s string) bool {
 	return true
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r <= 0x9f }
 
+// isBidi tells the characters that turn the direction of what follows.
 func isBidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
+// isInvisible tells characters without a look of their own, behind which text
+// can be hidden.
 func isInvisible(r rune) bool {
 	switch {
-	case r == 0xad, r >= 0x200b && r <= 0x200f, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0x2060:
+	case r < 0xad:
+		return false
+	case r == 0xad, r == 0x034f, r == 0x180e, r == 0x2028, r == 0x2029, r == 0xfeff,
+		r >= 0x200b && r <= 0x200f, r >= 0x2060 && r <= 0x2065, r >= 0x206a && r <= 0x206f, r >= 0xfff9 && r <= 0xfffb:
 		return true
 	}
-	return r >= 0xe0000 && r <= 0xe007f
+	return r >= 0xe0000 && r <= 0xe0fff
 }

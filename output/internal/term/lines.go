@@ -1,105 +1,284 @@
 package term
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Limits of what a Discipline keeps.
+// Limits of what a Discipline keeps: the newest lines, and of a line the
+// beginning.
 const (
 	maxLines     = 200
+	maxKept      = 64 << 10
 	maxLineBytes = 4 << 10
+	maxColumn    = 4 << 10
+)
+
+const (
+	zeroWidthJoiner = 0x200d
+	emojiSelector   = 0xfe0f
 )
 
 // Discipline turns the output of a command into lines, as a terminal would
 // show them: a carriage return overwrites, a backspace steps back, a tab jumps,
 // erase-in-line erases; every other control sequence is dropped, also one cut
-// in two by a chunk's end. It keeps the newest 200 lines.
+// in two by a chunk's end. It keeps the newest 200 lines or 64 KiB.
 type Discipline struct {
-	parser *ansi.Parser
+	parser stripper
 	done   []string
-	line   []rune
-	col    int
+	// kept is how many bytes done holds.
+	kept int
 	// dropped counts lines that are no longer kept.
 	dropped int
+
+	// line is the current line while nothing but appending has happened to it;
+	// then it is split into cells, where the cursor can go back.
+	line  []byte
+	cells []cell
+	split bool
+	// col is the cursor in a line that is split; back says that a carriage
+	// return waits for what comes after it.
+	col  int
+	back bool
 }
+
+// cell is one column of a line: a character with what combines with it. The
+// second column of a wide character is empty.
+type cell string
 
 // NewDiscipline returns an empty one.
 func NewDiscipline() *Discipline {
-	d := &Discipline{parser: ansi.NewParser()}
-	d.parser.SetHandler(ansi.Handler{
-		Print:     d.print,
-		Execute:   d.execute,
-		HandleCsi: d.csi,
-	})
+	d := &Discipline{}
+	d.parser.text, d.parser.control = d.rune, d.csi
 	return d
 }
 
-// Write takes a chunk.
+// Write takes the next chunk of output.
 func (d *Discipline) Write(chunk string) {
-	for i := range len(chunk) {
-		d.parser.Advance(chunk[i])
+	for len(chunk) > 0 {
+		// Printable ASCII at the end of a line is what most output is.
+		if d.parser.state == ground && len(d.parser.partial) == 0 && !d.split && !d.back {
+			n := 0
+			for n < len(chunk) && chunk[n] >= 0x20 && chunk[n] < 0x7f {
+				n++
+			}
+			if n > 0 {
+				d.line = append(d.line, chunk[:min(n, maxLineBytes-min(len(d.line), maxLineBytes))]...)
+				chunk = chunk[n:]
+				continue
+			}
+			if chunk[0] == '\n' {
+				d.newline()
+				chunk = chunk[1:]
+				continue
+			}
+		}
+		// One character, or the beginning of one, at a time.
+		n := 1
+		if len(d.parser.partial) == 0 && chunk[0] >= utf8.RuneSelf {
+			_, n = utf8.DecodeRuneInString(chunk)
+		}
+		d.parser.write(chunk[:n])
+		chunk = chunk[n:]
 	}
 }
 
 // Tail returns the newest n lines, an unfinished last one included, and how
-// many lines there are in all.
+// many lines there have been in all.
 func (d *Discipline) Tail(n int) (lines []string, total int) {
-	lines = d.done
-	if len(d.line) > 0 {
-		lines = append(lines[:len(lines):len(lines)], string(d.line))
+	lines = append(lines, d.done...)
+	if last := d.current(); last != "" {
+		lines = append(lines, last)
 	}
 	total = d.dropped + len(lines)
 	return lines[max(0, len(lines)-n):], total
 }
 
-func (d *Discipline) print(r rune) {
-	if isControl(r) || isInvisible(r) || isBidi(r) {
-		return
-	}
-	if d.col < len(d.line) {
-		d.line[d.col] = r
-	} else if len(d.line) < maxLineBytes {
-		for len(d.line) < d.col {
-			d.line = append(d.line, ' ')
-		}
-		d.line = append(d.line, r)
-	}
-	d.col = min(d.col+1, maxLineBytes)
-}
-
-func (d *Discipline) execute(b byte) {
-	switch b {
-	case '\n':
-		d.done = append(d.done, strings.TrimRight(string(d.line), " "))
-		d.line, d.col = d.line[:0], 0
-		if len(d.done) > 2*maxLines {
-			d.dropped += maxLines
-			d.done = append(d.done[:0], d.done[maxLines:]...)
-		}
-	case '\r':
-		d.col = 0
-	case '\b':
+func (d *Discipline) rune(r rune) {
+	switch {
+	case r == '\n':
+		d.newline()
+	case r == '\r':
+		d.back = true
+	case r == '\b':
+		d.splitLine()
 		d.col = max(0, d.col-1)
-	case '\t':
-		d.col = min((d.col/8+1)*8, maxLineBytes)
+	case r == '\t':
+		d.tab()
+	case isControl(r):
+	case isBidi(r):
+		for _, c := range fmt.Sprintf(`\u%04x`, r) {
+			d.print(c)
+		}
+	case isInvisible(r) && r != zeroWidthJoiner:
+	default:
+		d.print(r)
 	}
 }
 
-func (d *Discipline) csi(cmd ansi.Cmd, params ansi.Params) {
-	if cmd.Final() != 'K' {
+func (d *Discipline) newline() {
+	line := d.current()
+	d.done = append(d.done, line)
+	d.kept += len(line)
+	d.line, d.cells, d.split, d.col, d.back = d.line[:0], d.cells[:0], false, 0, false
+	// What is too much goes in large steps, so that a line costs little.
+	if len(d.done) <= 2*maxLines && d.kept <= 2*maxKept {
 		return
 	}
-	mode, _, _ := params.Param(0, 0)
+	drop := 0
+	for len(d.done)-drop > maxLines || d.kept > maxKept {
+		d.kept -= len(d.done[drop])
+		drop++
+	}
+	d.dropped += drop
+	d.done = append(d.done[:0], d.done[drop:]...)
+}
+
+// current is the line that is not finished.
+func (d *Discipline) current() string {
+	if !d.split {
+		return strings.TrimRight(string(d.line), " ")
+	}
+	var b strings.Builder
+	for _, c := range d.cells {
+		b.WriteString(string(c))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// splitLine makes the line one in which the cursor can move.
+func (d *Discipline) splitLine() {
+	if !d.split {
+		d.split, d.cells = true, d.cells[:0]
+		for rest := string(d.line); rest != ""; {
+			cluster, width := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
+			rest = rest[len(cluster):]
+			d.cells = append(d.cells, cell(cluster))
+			for range width - 1 {
+				d.cells = append(d.cells, "")
+			}
+		}
+		d.col = len(d.cells)
+	}
+	if d.back {
+		d.back, d.col = false, 0
+	}
+}
+
+func (d *Discipline) tab() {
+	if !d.split && !d.back {
+		n := tabStop - ansi.StringWidth(string(d.line))%tabStop
+		if len(d.line) < maxLineBytes {
+			d.line = append(d.line, strings.Repeat(" ", n)...)
+		}
+		return
+	}
+	d.splitLine()
+	d.col = min((d.col/tabStop+1)*tabStop, maxColumn)
+}
+
+// print puts a character at the cursor.
+func (d *Discipline) print(r rune) {
+	if !d.split && !d.back {
+		if len(d.line) < maxLineBytes && (combines(r) == "" || joins(r, d.line)) {
+			d.line = utf8.AppendRune(d.line, r)
+		}
+		return
+	}
+	d.splitLine()
+	if at := d.lastCell(); combines(r) != "" || at >= 0 && strings.HasSuffix(string(d.cells[at]), string(rune(zeroWidthJoiner))) {
+		if at >= 0 && len(d.cells[at]) < 64 && (combines(r) == "" || joins(r, []byte(d.cells[at]))) {
+			d.cells[at] += cell(string(r))
+		}
+		return
+	}
+	width := max(1, ansi.StringWidth(string(r)))
+	if d.col+width > maxColumn {
+		return
+	}
+	for len(d.cells) < d.col+width {
+		d.cells = append(d.cells, " ")
+	}
+	d.tear(d.col)
+	d.tear(d.col + width)
+	d.cells[d.col] = cell(string(r))
+	for i := 1; i < width; i++ {
+		d.cells[d.col+i] = ""
+	}
+	d.col += width
+}
+
+// lastCell is the character that the cursor has just passed, -1 for none.
+func (d *Discipline) lastCell() int {
+	at := min(d.col, len(d.cells)) - 1
+	for at > 0 && d.cells[at] == "" {
+		at--
+	}
+	return at
+}
+
+// tear blanks a wide character that has a border at col inside it.
+func (d *Discipline) tear(col int) {
+	if col >= len(d.cells) || d.cells[col] != "" {
+		return
+	}
+	from := col
+	for from > 0 && d.cells[from] == "" {
+		from--
+	}
+	for to := from; to < len(d.cells) && (to == from || d.cells[to] == ""); to++ {
+		d.cells[to] = " "
+	}
+}
+
+// combines names what takes no cell of its own: "join" for what only emoji
+// may have, "mark" for marks of ordinary text, "" for everything else.
+func combines(r rune) string {
+	switch {
+	case r == zeroWidthJoiner, r == emojiSelector:
+		return "join"
+	case r >= 0x300 && ansi.StringWidth(string(r)) == 0:
+		return "mark"
+	}
+	return ""
+}
+
+// joins tells whether r may follow what is there: marks need a character, and
+// the joiner and the selector an emoji.
+func joins(r rune, before []byte) bool {
+	last, _ := utf8.DecodeLastRune(before)
+	if len(before) == 0 {
+		return false
+	}
+	if combines(r) == "mark" {
+		return true
+	}
+	return last >= 0x203c || last == '#' || last == '*' || last >= '0' && last <= '9' && r == emojiSelector || last == 0xa9 || last == 0xae
+}
+
+func (d *Discipline) csi(params string, final byte) {
+	if final != 'K' {
+		return
+	}
+	mode, err := strconv.Atoi(params)
+	if err != nil && params != "" {
+		return
+	}
+	d.splitLine()
 	switch mode {
 	case 0:
-		d.line = d.line[:min(d.col, len(d.line))]
+		d.tear(d.col)
+		d.cells = d.cells[:min(d.col, len(d.cells))]
 	case 1:
-		for i := range min(d.col, len(d.line)) {
-			d.line[i] = ' '
+		d.tear(d.col + 1)
+		for i := range min(d.col+1, len(d.cells)) {
+			d.cells[i] = " "
 		}
 	case 2:
-		d.line = d.line[:0]
+		d.cells = d.cells[:0]
 	}
 }

@@ -1,0 +1,265 @@
+package term
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLabelShowsEverything(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"plain", "go test ./...", "go test ./..."},
+		{"a path with backslashes", `C:\temp`, `C:\temp`},
+		{"backslashes beside an escape", "C:\\temp\n", `C:\\temp\n`},
+		{"a newline that is text", `a\nb`, `a\nb`},
+		{"control characters", "a\tb\rc\x00d\x07e\x7ff\u0085g", `a\tb\rc\x00d\x07e\x7ff\x85g`},
+		{"a colour", "\x1b[31mred", `\e[31mred`},
+		{"the clipboard", "\x1b]52;c;aGk=\x07", `\e]52;c;aGk=\x07`},
+		{"8-bit control sequence", "\u009b2J", `\x9b2J`},
+		{"text that is turned round", "fix\u202e-yb", `fix\u202e-yb`},
+		{"zero width", "a\u200bb\u00adc\ufeffd\u200de", `a\u200bb\u00adc\ufeffd\u200de`},
+		{"tags", "a\U000e0041b", `a\U000e0041b`},
+		{"invalid bytes", "a\xffb", `a\xffb`},
+		{"other letters", "größe 世界 😀", "größe 世界 😀"},
+		{"a replacement character", "a\ufffdb", "a\ufffdb"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, Label(tt.in)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if d := cmp.Diff("a\\e\nb", Lines("a\x1b\nb")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestTextKeepsProse(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"lines", "a\nb\n", "a\nb\n"},
+		{"tabs", "a\tb\n\tc\n世\td", "a       b\n        c\n世      d"},
+		{"colours", "\x1b[1;31mred\x1b[0m", "red"},
+		{"carriage returns and bells", "a\r\nb\a", "a\nb"},
+		{"title, ended by BEL", "a\x1b]0;title\ab", "ab"},
+		{"clipboard, ended by ST", "a\x1b]52;c;eA==\x1b\\b", "ab"},
+		{"device control", "a\x1bPq#0\x1b\\b", "ab"},
+		{"8-bit forms", "a\u009b31mb\u009d0;x\u009cc\u0090q\u009cd", "abcd"},
+		{"other escapes", "a\x1bcb\x1b(0c\x1b7d", "abcd"},
+		{"an open string ends with its line", "a\x1b]0;x\nb", "a\nb"},
+		{"an open string ends somewhere", "a\x1b]0;" + strings.Repeat("x", 5000) + "END", "a" + strings.Repeat("x", 5000-maxString+2) + "END"},
+		{"a control character inside a sequence", "a\x1b[3\a1mb", "ab"},
+		{"a sequence inside a sequence", "a\x1b[3\x1b[31mb", "ab"},
+		{"text that is turned round", "a\u202eb\u2066c", `a\u202eb\u2066c`},
+		{"joiners of ordinary text", "a\u200c\u200d\u200e\u200fb", "a\u200c\u200d\u200e\u200fb"},
+		{"hidden text", "a\u200b\u00ad\u2028\u2060\ufeff\U000e0041b", "ab"},
+		{"invalid bytes", "a\xff\xc3", "a\ufffd\ufffd"},
+		{"a family", "👩‍👩‍👧", "👩‍👩‍👧"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, Text(tt.in)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func disciplined(chunks ...string) []string {
+	d := NewDiscipline()
+	for _, c := range chunks {
+		d.Write(c)
+	}
+	lines, _ := d.Tail(maxLines)
+	return lines
+}
+
+func TestOutputIsWhatATerminalWouldShow(t *testing.T) {
+	tests := []struct {
+		name string
+		in   string
+		want []string
+	}{
+		{"lines", "a\nb\n", []string{"a", "b"}},
+		{"an unfinished line", "a\nb", []string{"a", "b"}},
+		{"line ends of a terminal", "a\r\nb\r\n", []string{"a", "b"}},
+		{"empty lines", "a\n\nb\n", []string{"a", "", "b"}},
+		{"progress", "progress 1\rprogress 2\r\x1b[Kdone\n", []string{"done"}},
+		{"a shorter text over a longer", "12345\rab\n", []string{"ab345"}},
+		{"erase to the end", "12345\rab\x1b[K\n", []string{"ab"}},
+		{"erase to the beginning", "12345\b\b\x1b[1K\n", []string{"    5"}},
+		{"erase all", "12345\x1b[2Kx\n", []string{"     x"}},
+		{"backspaces", "abc\b\bX\n", []string{"aXc"}},
+		{"tabs", "a\tb\n1234567\t8\n", []string{"a       b", "1234567 8"}},
+		{"a tab after a return", "abcdefghij\r\tX\n", []string{"abcdefghXj"}},
+		{"colours", "\x1b[31mred\x1b[0m\n", []string{"red"}},
+		{"cursor movement", "a\x1b[2Ab\x1b[10;10Hc\n", []string{"abc"}},
+		{"screen switches", "a\x1b[?1049h\x1bcb\n", []string{"ab"}},
+		{"wide characters overwritten", "世界\rab\n", []string{"ab界"}},
+		{"half of a wide character", "世界\rabc\n", []string{"abc"}},
+		{"a wide one over narrow ones", "abcd\r世\n", []string{"世cd"}},
+		{"combining marks", "e\u0301x\rY\n", []string{"Yx"}},
+		{"a family", "👩‍👩‍👧 ok\n", []string{"👩‍👩‍👧 ok"}},
+		{"a joiner without emoji", "a\u200db\u200bc\n", []string{"abc"}},
+		{"text that is turned round", "a\u202eb\n", []string{`a\u202eb`}},
+		{"NUL and DEL", "a\x00\x7fb\n", []string{"ab"}},
+		{"invalid bytes", "a\xffb\n", []string{"a\ufffdb"}},
+		{"a mark at the beginning", "\u0301a\n", []string{"a"}},
+		{"nothing", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if d := cmp.Diff(tt.want, disciplined(tt.in)); d != "" {
+				t.Error(d)
+			}
+			if d := cmp.Diff(tt.want, disciplined(strings.Split(tt.in, "")...)); d != "" {
+				t.Errorf("character by character: %s", d)
+			}
+			var bytes []string
+			for i := range len(tt.in) {
+				bytes = append(bytes, tt.in[i:i+1])
+			}
+			if d := cmp.Diff(tt.want, disciplined(bytes...)); d != "" {
+				t.Errorf("byte by byte: %s", d)
+			}
+		})
+	}
+}
+
+func TestOnlyTheNewestLinesAreKept(t *testing.T) {
+	d := NewDiscipline()
+	for i := range 10_000 {
+		d.Write(fmt.Sprintf("line %d\n", i))
+	}
+	lines, total := d.Tail(3)
+	if diff := cmp.Diff([]string{"line 9997", "line 9998", "line 9999"}, lines); diff != "" || total != 10_000 {
+		t.Errorf("%s, %d lines", diff, total)
+	}
+	for range 100 {
+		d.Write(strings.Repeat("x", 100<<10) + "\n")
+		d.Write(strings.Repeat("é", 100<<10) + "\r\n")
+		d.Write("\r" + strings.Repeat("界", 100<<10) + "\n")
+	}
+	size := 0
+	for _, l := range d.done {
+		size += len(l)
+	}
+	if size > 2*maxKept+maxLineBytes || len(d.done) > 2*maxLines || len(d.line) > maxLineBytes {
+		t.Errorf("%d bytes in %d lines are kept", size, len(d.done))
+	}
+}
+
+func TestWidthsCutAndWrap(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want int
+	}{{"abc", 3}, {"世界", 4}, {"e\u0301", 1}, {"😀", 2}, {"👩‍👩‍👧", 2}, {"", 0}, {"🇩🇪", 2}, {"ﾊﾝ", 2}} {
+		if got := Width(tt.in); got != tt.want {
+			t.Errorf("width of %q is %d, want %d", tt.in, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		in    string
+		cells int
+		want  string
+	}{
+		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"世界世界", 5, "世界…"}, {"世界世界", 4, "世…"},
+		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"}, {"👩‍👩‍👧👩‍👩‍👧", 3, "👩‍👩‍👧…"}, {"abc", 1, "…"}, {"abc", 0, ""}, {"", 0, ""},
+	} {
+		if got := Cut(tt.in, tt.cells, "…"); got != tt.want {
+			t.Errorf("Cut(%q, %d) is %q, want %q", tt.in, tt.cells, got, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		in    string
+		cells int
+		want  string
+	}{{"abcdef", 4, "…def"}, {"世界世界", 4, "…界"}, {"abc", 3, "abc"}, {"abc", 0, ""}} {
+		if got := CutLeft(tt.in, tt.cells, "…"); got != tt.want {
+			t.Errorf("CutLeft(%q, %d) is %q, want %q", tt.in, tt.cells, got, tt.want)
+		}
+	}
+	if d := cmp.Diff([]string{"one two", "three"}, Wrap("one two three", 8)); d != "" {
+		t.Error(d)
+	}
+	if got := Pad("世", 4); got != "世  " {
+		t.Errorf("got %q", got)
+	}
+}
+
+// unsafeRune finds what must never reach a terminal.
+func unsafeRune(s string, newline bool) (rune, bool) {
+	for _, r := range s {
+		if r == '\n' && newline {
+			continue
+		}
+		if isControl(r) || isBidi(r) || r == 0x2028 || r == 0x2029 {
+			return r, true
+		}
+	}
+	return 0, !utf8.ValidString(s)
+}
+
+var hostile = []string{
+	"\x1b]52;c;aGk=\x07", "\x1b]0;t\x1b\\", "\x1b[2J\x1b[?1049h", "\x1bP1;2q\x1b\\", "\u009b31m\u009c", "a\r\x1b[Kb",
+	"\xff\xc3\x28\xe4\xb8", "世界\b\b\x1b[1K", "\u202e\u2066\u200b\ufeff", "👩‍👩‍👧\ufe0f\u200d", "\t\v\f\x00\x7f\u0085", "\x1b[\x18\x1b(0\x1b",
+}
+
+func FuzzNothingUnsafeIsLeft(f *testing.F) {
+	for i, s := range hostile {
+		f.Add(s, uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, s string, seed uint64) {
+		if r, bad := unsafeRune(Text(s), true); bad {
+			t.Fatalf("Text(%q) holds %U", s, r)
+		}
+		if r, bad := unsafeRune(Label(s), false); bad {
+			t.Fatalf("Label(%q) holds %U", s, r)
+		}
+		whole := disciplined(s)
+		for _, line := range whole {
+			if r, bad := unsafeRune(line, false); bad {
+				t.Fatalf("output %q holds %U", s, r)
+			}
+		}
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var chunks []string
+		for rest := s; rest != ""; {
+			n := 1 + rnd.IntN(len(rest))
+			chunks = append(chunks, rest[:n])
+			rest = rest[n:]
+		}
+		if d := cmp.Diff(whole, disciplined(chunks...)); d != "" {
+			t.Fatalf("cut as %q: %s", chunks, d)
+		}
+		for _, cells := range []int{0, 1, 2, 7} {
+			if got := Width(Cut(Label(s), cells, "…")); got > cells {
+				t.Fatalf("%q is cut to %d cells and takes %d", s, cells, got)
+			}
+			if got := Width(CutLeft(Label(s), cells, "…")); got > cells {
+				t.Fatalf("%q is cut at its left to %d cells and takes %d", s, cells, got)
+			}
+		}
+	})
+}
+
+func BenchmarkDiscipline(b *testing.B) {
+	for name, chunk := range map[string]string{
+		"ASCII":    strings.Repeat("ok  \tpkg/a\t0.2s and so on, until the line is full\r\n", 20),
+		"CJK":      strings.Repeat("世界 世界 世界 世界 世界\n", 20),
+		"progress": strings.Repeat("\r[=====>     ] 41%\x1b[K", 40),
+	} {
+		b.Run(name, func(b *testing.B) {
+			d := NewDiscipline()
+			b.SetBytes(int64(len(chunk)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Write(chunk)
+			}
+		})
+	}
+}
