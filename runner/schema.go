@@ -3,6 +3,8 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -26,6 +28,9 @@ func CompileSchema(name string, raw []byte) (*Schema, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, bad(err)
 	}
+	if t := wrongType(&s); t != "" {
+		return nil, bad(fmt.Errorf("JSON has no type %q", t))
+	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
 		return nil, bad(err)
@@ -41,6 +46,34 @@ func CompileSchema(name string, raw []byte) (*Schema, error) {
 		}
 		return resolved.Validate(v)
 	}}, nil
+}
+
+// wrongType returns the first type in a schema that no value can have, or "":
+// with it every answer would be wrong, and only the paid ones would tell.
+func wrongType(s *jsonschema.Schema) string {
+	if s == nil {
+		return ""
+	}
+	for _, t := range append([]string{s.Type}, s.Types...) {
+		if !slices.Contains([]string{"", "null", "boolean", "object", "array", "number", "string", "integer"}, t) {
+			return t
+		}
+	}
+	inner := slices.Concat(s.PrefixItems, s.ItemsArray, s.AllOf, s.AnyOf, s.OneOf, []*jsonschema.Schema{
+		s.Items, s.AdditionalItems, s.Contains, s.UnevaluatedItems, s.AdditionalProperties, s.PropertyNames,
+		s.UnevaluatedProperties, s.Not, s.If, s.Then, s.Else,
+	})
+	for _, named := range []map[string]*jsonschema.Schema{s.Defs, s.Definitions, s.Properties, s.PatternProperties, s.DependentSchemas} {
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			inner = append(inner, named[name])
+		}
+	}
+	for _, c := range inner {
+		if t := wrongType(c); t != "" {
+			return t
+		}
+	}
+	return ""
 }
 
 // matchSchema checks the final answer against the schema, if there is one. A
