@@ -253,6 +253,10 @@ func (a *app) prompt(o *runOptions, task *runner.Task) (text string, source even
 	if err != nil {
 		return "", "", err
 	}
+	if source == "arg" && !utf8.ValidString(text) {
+		return "", "", &fault.Error{Code: "prompt_unreadable", What: "the prompt cannot be used", Why: "it is not UTF-8 text",
+			Fix: "set a UTF-8 locale, or give the prompt with --prompt-file", Exit: fault.Usage}
+	}
 	if strings.TrimSpace(text) == "" {
 		return "", "", &fault.Error{Code: "no_prompt", What: "there is no prompt", Why: emptyPromptWhy(source),
 			Fix: "give it as an argument, with --prompt-file FILE, in a task file (-f), or as - to read standard input", Exit: fault.Usage}
