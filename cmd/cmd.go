@@ -17,8 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/cmd/config"
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/runner/model"
 )
 
 // Version is drover's version. A release sets it with -ldflags.
@@ -63,6 +65,10 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 		return int(quiet.code)
 	}
 	f := asFault(err)
+	if a.redact == nil {
+		// No settings have been read; the names of variables have to do.
+		a.redactor(redactNames(&config.Config{}, &model.OpenedModel{}, a.environ()))
+	}
 	a.printError(f)
 	if a.debug && f.Err != nil {
 		fmt.Fprintf(stderr, "  cause: %v\n", f.Err)

@@ -30,10 +30,10 @@ func asFault(err error) *fault.Error {
 
 // loneFinish writes the last line of a run that could not start.
 func (a *app) loneFinish(f *fault.Error) {
-	log := event.New(event.Options{RunID: session.NewRunID(), Redact: a.redactor(nil)})
+	log := event.New(event.Options{RunID: session.NewRunID(), Redact: a.redact})
 	if err := a.attachFormats(log, nil); err != nil {
 		// The chosen format itself is what is wrong: fall back to the default.
-		a.run.format, a.run.out = "auto", nil
+		a.run.format = "auto"
 		if err := a.attachFormats(log, nil); err != nil {
 			return
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // attachFormats opens what --format and --out ask for. p is nil for a run that
-// could not start.
+// could not start: it says so in every output that can be opened.
 func (a *app) attachFormats(log *event.Log, p *prepared) error {
 	name := a.run.format
 	if name == "" || name == "auto" {
@@ -32,7 +32,7 @@ func (a *app) attachFormats(log *event.Log, p *prepared) error {
 	}
 	log.Attach(event.Attachment{Name: name, Sink: sink, Level: level, Failed: func(err error) { a.stdoutFailed(p, err) }})
 	for _, spec := range a.run.out {
-		if err := attachOut(log, p, spec, opts); err != nil {
+		if err := attachOut(log, p, spec, opts); err != nil && p != nil {
 			return err
 		}
 	}
