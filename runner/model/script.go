@@ -154,31 +154,33 @@ func (p *script) begin(s *scriptSession, req *Request) {
 		// What a sub-agent finds in its history is its parent's.
 		return
 	}
-	for answered := countResponses(req.Items); answered > 0; answered-- {
+	for _, start := range responseStarts(req.Items) {
 		// A line that failed left nothing in the history.
-		for at := s.next; ; at = s.next {
-			if at = p.find(at, req.Agent); at == len(p.lines) {
-				s.next = at
-				return
-			}
-			s.next = at + 1
-			if p.lines[at].failure == nil && !p.lines[at].cut {
-				break
-			}
+		at := p.find(s.next, req.Agent)
+		for at < len(p.lines) && (p.lines[at].failure != nil || p.lines[at].cut) {
+			at = p.find(at+1, req.Agent)
 		}
+		if at == len(p.lines) {
+			s.next = at
+			return
+		}
+		s.next = at + 1
+		// The line was played, whether it still matches or not; what it captured
+		// is captured again.
+		_ = s.match(&p.lines[at], req.Items[:start])
 	}
 }
 
-// countResponses counts the model's responses in a history. A response is what the
-// model sent between two things that it did not send.
-func countResponses(items []Item) int {
-	n := 0
-	for i, it := range items {
-		if it.fromModel() && (i == 0 || !items[i-1].fromModel()) {
-			n++
+// responseStarts returns where in a history the model's responses begin. A
+// response is what the model sent between two things that it did not send.
+func responseStarts(items []Item) []int {
+	var starts []int
+	for i := range items {
+		if items[i].fromModel() && (i == 0 || !items[i-1].fromModel()) {
+			starts = append(starts, i)
 		}
 	}
-	return n
+	return starts
 }
 
 func (it *Item) fromModel() bool { return it.Kind != UserMessage && it.Kind != ToolResult }

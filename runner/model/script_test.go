@@ -236,12 +236,12 @@ func TestScriptLinesBelongToAgents(t *testing.T) {
 }
 
 func TestResumedSessionContinuesAfterItsResponses(t *testing.T) {
-	lines := []string{`{"error":{"status":500}}`, `{"text":"one"}`, `{"cut":true,"text":"two"}`,
-		`{"tool_calls":[{"name":"t"}]}`, `{"text":"three","tool_calls":[{"name":"t"}]}`}
+	lines := []string{`{"error":{"status":500}}`, `{"capture":{"what":"(g.)"},"text":"one"}`, `{"cut":true,"text":"two"}`,
+		`{"tool_calls":[{"name":"t"}]}`, `{"text":"three ${what}","tool_calls":[{"name":"t"}]}`}
 	history := []Item{user("go"), {Kind: Reasoning}, {Kind: AssistantMessage, Text: "one"}, user("more"),
 		called("call_1"), called("call_7"), result("call_1", ""), result("call_7", "")}
 	r := play(t, t.Context(), scriptOf(t, "s.jsonl", lines...), &Request{SessionID: "s", Items: history})
-	if r.text != "three" || r.calls[0].ID != "call_8" {
+	if r.text != "three go" || r.calls[0].ID != "call_8" {
 		t.Fatalf("got %+v %v", r, r.err)
 	}
 	history = append(history, Item{Kind: AssistantMessage}, user("and"), Item{Kind: AssistantMessage}, user("x"))
