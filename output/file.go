@@ -12,26 +12,54 @@ import (
 )
 
 // OpenFile opens a format that writes to a file of its own, which is replaced
-// and readable by its owner only. An unknown format or a file that cannot be
-// created is a fault of class Usage.
+// and readable by its owner only. A pipe or a device is written to as it is.
+// Standard output belongs to --format, so "-" is refused. An unknown format or
+// a file that cannot be created is a fault of class Usage; what goes wrong
+// later, such as a full disk, is returned by the sink.
 func OpenFile(name, path string, o Options) (event.Sink, event.Level, error) {
-	if _, _, err := Open(name, nil, o); err != nil {
+	if _, err := find(name); err != nil {
 		return nil, 0, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		reason := err
-		var pathErr *os.PathError
-		if errors.As(err, &pathErr) {
-			reason = pathErr.Err
-		}
+	if path == "-" {
 		return nil, 0, &fault.Error{
-			Code: "output_unwritable", What: fmt.Sprintf("output file %q cannot be written", path), Why: reason.Error(),
+			Code: "output_taken", What: fmt.Sprintf("%s cannot go to standard output as well", name),
+			Why: "standard output carries one format", Fix: "choose it with --format " + name, Exit: fault.Usage,
+		}
+	}
+	f, err := create(path)
+	if err != nil {
+		return nil, 0, &fault.Error{
+			Code: "output_unwritable", What: fmt.Sprintf("output file %q cannot be written", path), Why: reason(err),
 			Fix: "name a file in a folder that exists and may be written", Exit: fault.Usage, Err: err,
 		}
 	}
 	sink, level, err := Open(name, f, o)
 	return &fileSink{Sink: sink, file: f}, level, err
+}
+
+// create opens a file for its owner only, also when it was there before and
+// whatever the umask.
+func create(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return f, nil // a pipe or device keeps its mode
+	}
+	if err := f.Chmod(0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// reason is an error without the path that is named beside it.
+func reason(err error) string {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
 }
 
 // fileSink closes its file after its format.
@@ -40,6 +68,7 @@ type fileSink struct {
 	file *os.File
 }
 
+// Close closes the format, which may still write, and then the file.
 func (s *fileSink) Close() error { return errors.Join(s.Sink.Close(), s.file.Close()) }
 
 // Width is the width of the terminal f in cells, 0 if it is none or does not

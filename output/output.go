@@ -3,7 +3,7 @@
 // A format is a sink in a package of its own; the table here is the one place
 // that knows them all, and the help text is made from it. Formats see events
 // and nothing else. This package decides nothing about runs; it writes only to
-// the writers it is given.
+// the writers it is given and to the files it is told to open.
 package output
 
 import (
@@ -31,50 +31,72 @@ type Options struct {
 	Color, ASCII bool
 }
 
-// format is one row of the table.
-type format struct {
-	name, help string
-	// level is how much of the stream the format wants.
-	level event.Level
+// Format is what there is to know of a format before it is opened.
+type Format struct {
+	// Name is what --format takes, Help one line without a full stop.
+	Name, Help string
+	// Level is how much of the stream the format wants; only jsonl shows it
+	// all, and so may be given less or more.
+	Level event.Level
 	open  func(w io.Writer, o Options) event.Sink
 }
 
-var formats = []format{
+// formats is in the order of the manual.
+var formats = []Format{
 	{"jsonl", "the event stream, one JSON object per line", event.Default,
 		func(w io.Writer, _ Options) event.Sink { return jsonl.New(w) }},
 	{"lines", "rows for people, printed once", event.Full,
 		func(w io.Writer, o Options) event.Sink { return lines.New(w, lines.Options(o)) }},
 	{"text", "the final answer only", event.Core,
-		func(w io.Writer, _ Options) event.Sink { return text.New(w) }},
+		func(w io.Writer, _ Options) event.Sink { return text.New(w, cleaner(w)) }},
 	{"json", "the last event only", event.Core,
 		func(w io.Writer, _ Options) event.Sink { return json.New(w) }},
 }
+
+// Formats returns the table of formats.
+func Formats() []Format { return append([]Format(nil), formats...) }
 
 // Names lists the formats in the order of the manual.
 func Names() []string {
 	var names []string
 	for _, f := range formats {
-		names = append(names, f.name)
+		names = append(names, f.Name)
 	}
 	return names
 }
 
 // Open returns a format that writes to w, and the level of the stream that it
-// wants. An unknown name is a fault of class Usage.
+// wants. An unknown name is a fault of class Usage that lists the known ones.
 func Open(name string, w io.Writer, o Options) (event.Sink, event.Level, error) {
+	f, err := find(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return f.open(w, o), f.Level, nil
+}
+
+func find(name string) (Format, error) {
 	for _, f := range formats {
-		if f.name == name {
-			return f.open(w, o), f.level, nil
+		if f.Name == name {
+			return f, nil
 		}
 	}
-	return nil, 0, &fault.Error{
+	return Format{}, &fault.Error{
 		Code: "unknown_format", What: fmt.Sprintf("format %q is not known", name),
 		Fix: "use one of: " + strings.Join(Names(), ", "), Exit: fault.Usage,
 	}
 }
 
+// cleaner is what a text passes on its way to w: a terminal must not obey it.
+func cleaner(w io.Writer) func(string) string {
+	if f, ok := w.(*os.File); ok && IsTerminal(f) {
+		return term.Text
+	}
+	return nil
+}
+
 // Auto is the format that stdout gets when none is chosen: JSON lines, unless
-// it is a terminal.
+// it is a terminal. The environment changes nothing in that.
 func Auto(stdout *os.File, _ func(string) string) string {
 	if IsTerminal(stdout) {
 		return "lines"
@@ -88,20 +110,14 @@ func IsTerminal(f *os.File) bool {
 }
 
 // PrintError prints an error for a person: one line, and the fix below it.
-// Text from outside is cleaned first.
+// Text from outside is cleaned first; line breaks of our own lists stay.
 func PrintError(w io.Writer, e *fault.Error) {
-	clean := fault.Error{What: term.Label(e.What), Why: oneLine(e.Why), Fix: oneLine(e.Fix)}
-	fmt.Fprintln(w, "drover: "+clean.Text())
+	clean := fault.Error{What: Clean(e.What), Why: indented(e.Why), Fix: indented(e.Fix)}
+	// There is nowhere left to tell that stderr cannot be written.
+	_, _ = fmt.Fprintln(w, "drover: "+clean.Text())
 }
 
-// Clean makes one line of untrusted text safe to print.
+// Clean makes untrusted text safe to print on one line.
 func Clean(s string) string { return term.Label(s) }
 
-// oneLine keeps the line breaks of our own lists and cleans each line.
-func oneLine(s string) string {
-	parts := strings.Split(s, "\n")
-	for i, p := range parts {
-		parts[i] = term.Label(p)
-	}
-	return strings.Join(parts, "\n  ")
-}
+func indented(s string) string { return strings.ReplaceAll(term.Lines(s), "\n", "\n  ") }

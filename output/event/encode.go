@@ -12,8 +12,8 @@ import (
 
 // AppendJSON appends the event as one flat JSON object without a newline: the
 // envelope's keys first, then the body's. The line is valid UTF-8 whatever the
-// event holds: bytes that are no text become U+FFFD, U+2028 and U+2029 are
-// escaped, and raw JSON inside the event is made strict (no duplicate keys, no
+// event holds: bytes that are no text become U+FFFD, control characters, U+2028
+// and U+2029 are escaped, and raw JSON inside the event is made strict (no duplicate keys, no
 // line breaks). It fails only on a number that JSON cannot express and on a
 // body that is not an object; dst is then returned as it came.
 func AppendJSON(dst []byte, e Event) ([]byte, error) {
@@ -25,7 +25,39 @@ func AppendJSON(dst []byte, e Event) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("encode %s event: %w", e.Body.Type(), err)
 	}
-	return append(line, '}'), nil
+	return escapeControls(append(line, '}'), len(dst)), nil
+}
+
+// escapeControls escapes DEL and the control characters U+0080 to U+009F in
+// line[from:]. JSON lets them stand as they are, but a terminal that shows the
+// line would obey them. They can only be inside strings.
+func escapeControls(line []byte, from int) []byte {
+	if bytes.IndexByte(line[from:], 0x7f) < 0 && bytes.IndexByte(line[from:], 0xc2) < 0 {
+		return line
+	}
+	var out []byte
+	copied := from
+	for i := from; i < len(line); i++ {
+		size := 0
+		switch {
+		case line[i] == 0x7f:
+			size = 1
+		case line[i] == 0xc2 && i+1 < len(line) && line[i+1] <= 0x9f:
+			size = 2
+		default:
+			continue
+		}
+		c := line[i+size-1]
+		out = append(out, line[copied:i]...)
+		out = append(out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+		i += size - 1
+		copied = i + 1
+	}
+	if copied == from {
+		return line
+	}
+	out = append(out, line[copied:]...)
+	return append(line[:from], out...)
 }
 
 // envelopeKeys are the names that belong to the envelope; no body may use one.
@@ -250,7 +282,7 @@ const hexDigits = "0123456789abcdef"
 func plain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
 
 // appendString writes s as a JSON string, the way encoding/json does without
-// HTML escaping, but for DEL and the escapes of invalid bytes.
+// HTML escaping, but for the escapes of invalid bytes.
 func appendString[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -3,20 +3,19 @@
 //
 // A call becomes one row when it is final, with a few rows below it where more
 // must be seen; the assistant's text is printed line by line. Calls are
-// printed in the order in which they started, so a call that is still running
-// holds back what came after it. There are no timers and no cursor movements:
-// the same events give the same bytes. Text from outside is cleaned before it
-// is cut and printed.
+// printed in the order in which they began, so a call that is still running
+// holds back what came after it. What is final, and how it looks, is decided in
+// output/internal/board; this package only prints. There are no timers and no
+// cursor movements: the same events give the same bytes.
 package lines
 
 import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"drover/output/event"
-	"drover/output/internal/term"
+	"drover/output/internal/board"
 )
 
 // Options say how rows look.
@@ -27,100 +26,82 @@ type Options struct {
 	Color, ASCII bool
 }
 
-// New returns a sink that prints to w.
+// New returns a sink that prints to w. An error of w is returned wrapped.
 func New(w io.Writer, o Options) event.Sink {
 	if o.Width <= 0 {
 		o.Width = 80
 	}
-	return &sink{w: w, board: newBoard(), paint: painter{style: newStyle(o), width: max(20, min(o.Width-2, 100))}}
+	return &sink{w: w, board: board.New(), paint: board.Painter{Style: board.NewStyle(o.Color, o.ASCII), Columns: o.Width}}
 }
 
 type sink struct {
 	w     io.Writer
-	board *board
-	paint painter
-	// blank says that the last row was text, frame that it was a frame: one
-	// blank line stands between the two kinds.
-	last kind
+	board *board.Board
+	paint board.Painter
+	// last says what the last row was: a block of text by its number, a row of
+	// anything else, or nothing yet. One blank line stands between them.
+	last int
 	out  strings.Builder
 }
 
-type kind int
-
+// What sink.last is beside the number of a block, which is from 1.
 const (
-	nothing kind = iota
-	text
-	row
+	nothing = 0
+	row     = -1
 )
 
 // Emit takes an event and prints what it made final.
 func (s *sink) Emit(e event.Event) error {
-	s.board.take(e)
-	for _, it := range s.board.ready() {
-		s.print(it)
+	s.board.Take(e)
+	s.print()
+	for _, f := range s.board.Minutes(e.Time) {
+		s.rows(row, s.paint.Still(f, e.Time))
 	}
-	if note := s.note(e); note != "" {
-		s.begin(row)
-		s.out.WriteString(note)
-	}
-	if s.out.Len() == 0 {
-		return nil
-	}
-	_, err := io.WriteString(s.w, s.out.String())
-	s.out.Reset()
-	return err
+	return s.flush()
 }
 
 // Close prints what no event will finish any more: a stream that was cut still
 // shows all it had.
 func (s *sink) Close() error {
-	for _, it := range s.board.rest() {
-		s.print(it)
+	s.board.End()
+	s.print()
+	return s.flush()
+}
+
+func (s *sink) print() {
+	for _, it := range s.board.Ready() {
+		switch {
+		case it.Frame != nil:
+			s.rows(row, s.paint.Frame(it.Frame)...)
+		case it.Note != nil:
+			s.rows(row, s.paint.Note(it.Note)...)
+		default:
+			for _, line := range it.Text.Lines {
+				s.rows(it.Text.Block, s.paint.Text(line))
+			}
+		}
+	}
+}
+
+func (s *sink) rows(kind int, rows ...string) {
+	if s.last != nothing && s.last != kind {
+		s.out.WriteByte('\n')
+	}
+	s.last = kind
+	for _, r := range rows {
+		s.out.WriteString(r)
+		s.out.WriteByte('\n')
+	}
+}
+
+func (s *sink) flush() error {
+	if s.out.Len() == 0 {
+		return nil
 	}
 	_, err := io.WriteString(s.w, s.out.String())
 	s.out.Reset()
-	return err
-}
-
-func (s *sink) print(it item) {
-	if it.frame != nil {
-		s.begin(row)
-		s.out.WriteString(s.paint.frame(it.frame))
-		return
+	if err != nil {
+		return fmt.Errorf("write lines: %w", err)
 	}
-	s.begin(text)
-	s.out.WriteString(term.Text(it.text))
-	s.out.WriteByte('\n')
-}
-
-func (s *sink) begin(k kind) {
-	if s.last != nothing && s.last != k {
-		s.out.WriteByte('\n')
-	}
-	s.last = k
-}
-
-// note is the row of an event that belongs to no call.
-func (s *sink) note(e event.Event) string {
-	p := s.paint
-	switch b := e.Body.(type) {
-	case event.NoticeEvent:
-		if b.Level == "warning" {
-			return p.line(p.style.incomplete, "notice: "+b.Message)
-		}
-	case event.ErrorEvent:
-		return p.line(p.style.failed, "error: "+b.Message)
-	case event.ProviderRetryEvent:
-		return p.line(p.style.incomplete, fmt.Sprintf("provider: %s, next try in %s (%d of %d)",
-			b.ErrorKind, duration(time.Duration(b.DelayMS)*time.Millisecond), b.Attempt+1, b.MaxAttempts))
-	case event.LimitReachedEvent:
-		return p.line(p.style.incomplete, fmt.Sprintf("limit reached: %s %g of %g", b.Limit, b.Value, b.Max))
-	case event.HeartbeatEvent:
-		if f := s.board.still(b.ToolCallID, e.Time); f != nil {
-			return p.header(p.style.running, f.name, f.preview(), "still running  "+duration(e.Time.Sub(f.started)))
-		}
-	case event.RunFinishedEvent:
-		return p.end(b)
-	}
-	return ""
+	return nil
 }
