@@ -21,6 +21,7 @@ var allowedImports = []struct {
 }{
 	{"output/event", nil},
 	{"output/fault", nil},
+	{"output/internal/board", []string{"output/event", "output/internal/term"}},
 	{"output/internal/*", nil},
 	{"output/*", []string{"output/event", "output/fault", "output/internal/*"}},
 	{"output", []string{"output/*"}},
