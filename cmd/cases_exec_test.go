@@ -50,7 +50,7 @@ func TestCommandEndsWithinItsTimeout(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			p := run(t, script(t, calls(execCall(command)), says("Done.")), "--tool-timeout", "500ms", "go")
+			p := run(t, script(t, calls(execCall(command)), says("Done.")), "--tool-timeout", "1s", "go")
 			began := time.Now()
 			stream := p.mustEnd(0)
 			if took := time.Since(began); took > slowMachine {
@@ -265,8 +265,8 @@ func TestExitTrapsRunHoweverTheCommandEnds(t *testing.T) {
 		signal        syscall.Signal
 		exit          int
 	}{
-		{"timeout", trap, []string{"--tool-timeout", "500ms"}, 0, 0},
-		{"limit of the run", trap, []string{"--timeout", "1s"}, 0, 14},
+		{"timeout", trap, []string{"--tool-timeout", "1s"}, 0, 0},
+		{"limit of the run", trap, []string{"--timeout", "2s"}, 0, 14},
 		{"SIGTERM", trap, nil, syscall.SIGTERM, 143},
 		{"SIGINT", trap, nil, syscall.SIGINT, 130},
 		{"SIGHUP", trap, nil, syscall.SIGHUP, 143},

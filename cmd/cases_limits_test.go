@@ -31,8 +31,8 @@ func TestLimitEndsTheRunAndSaysWhatWasDone(t *testing.T) {
 		{"--max-turns", "5", "turns", forever, 12, "limit", 5},
 		{"--max-tool-calls", "3", "tool_calls", forever, 12, "limit", 0},
 		{"--max-tokens", "1000", "tokens", forever, 13, "limit", 10},
-		{"--timeout", "700ms", "wall_s", sleeping, 14, "timeout", 1},
-		{"--idle-timeout", "700ms", "idle_s", sleeping, 14, "timeout", 1},
+		{"--timeout", "2s", "wall_s", sleeping, 14, "timeout", 1},
+		{"--idle-timeout", "2s", "idle_s", sleeping, 14, "timeout", 1},
 	} {
 		t.Run(c.limit, func(t *testing.T) {
 			t.Parallel()

@@ -150,3 +150,37 @@ func result(t *testing.T, stream []byte) event.ToolResultEvent {
 	}
 	return all[0]
 }
+
+// together runs processes at the same time: most of what they do is wait, and
+// parallel tests are only as many as there are processors.
+type together []waiting
+
+type waiting struct {
+	name  string
+	p     *process
+	out   *bytes.Buffer
+	check func(t *testing.T, stream []byte, exit int)
+}
+
+// start starts a process whose end is awaited by finish.
+func (g *together) start(name string, p *process, check func(t *testing.T, stream []byte, exit int)) {
+	p.t.Helper()
+	w := waiting{name, p, &bytes.Buffer{}, check}
+	p.cmd.Stdout = w.out
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	*g = append(*g, w)
+}
+
+// finish awaits every process and checks its stream, each in a test of its own.
+func (g together) finish(t *testing.T) {
+	for _, w := range g {
+		t.Run(w.name, func(t *testing.T) {
+			w.p.t = t
+			exit := w.p.finish()
+			w.p.check(w.out.Bytes(), exit)
+			w.check(t, w.out.Bytes(), exit)
+		})
+	}
+}
