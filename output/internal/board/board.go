@@ -59,6 +59,8 @@ type Board struct {
 	terminals map[string]terminal
 	blocks    int
 	ended     bool
+	// last is the end of the run, which comes after everything else.
+	last *Note
 	// due is the earliest time at which some frame has run another minute.
 	due time.Time
 }
@@ -109,7 +111,7 @@ func (b *Board) Take(e event.Event) {
 	}
 	if end, ok := e.Body.(event.RunFinishedEvent); ok {
 		b.End()
-		b.add(e.SessionID, &entry{note: &Note{Kind: KindEnd, End: &end}})
+		b.last = &Note{Kind: KindEnd, End: &end}
 		return
 	}
 	if e.ParentSessionID != "" {
@@ -173,6 +175,10 @@ func (b *Board) Ready() []Item {
 				break
 			}
 		}
+	}
+	if b.last != nil {
+		out = append(out, Item{Note: b.last})
+		b.last = nil
 	}
 	return out
 }
