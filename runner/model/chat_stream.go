@@ -85,7 +85,7 @@ func (s *chatStream) read(ctx context.Context, body io.Reader) error {
 		}
 		if err != nil {
 			if s.answers == 0 && (err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)) {
-				return s.c.malformed("the server sent no answer", head)
+				return s.c.malformed(noAnswer, head)
 			}
 			return s.broken(ctx, err)
 		}
@@ -303,7 +303,7 @@ func (s *chatStream) readWhole(ctx context.Context, body io.Reader) error {
 		return err
 	}
 	if s.answers == 0 {
-		return s.c.malformed("the server sent no answer", data)
+		return s.c.malformed(noAnswer, data)
 	}
 	return s.end()
 }

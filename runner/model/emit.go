@@ -151,7 +151,7 @@ func (e *emitter) finish(reason FinishReason, usage *Usage) error {
 // cut is the error of a stream that ended before its end marker.
 func (e *emitter) cut() error {
 	if !e.opened {
-		return &Error{Kind: ErrMalformed, Retryable: true, Message: "the server sent no answer"}
+		return &Error{Kind: ErrMalformed, Retryable: true, Message: noAnswer}
 	}
 	return &Error{Kind: ErrCut, Retryable: true, Message: "the stream ended before the response was complete"}
 }

@@ -88,7 +88,12 @@ func (p *endpoint) readBody(ctx context.Context, body io.Reader, r eventReader) 
 	case len(head) > 0 && strings.IndexByte("<{[", head[0]) >= 0:
 		return p.document(io.MultiReader(bytes.NewReader(head), body))
 	case len(head) > 0:
-		return p.readEvents(ctx, io.MultiReader(bytes.NewReader(head), body), r)
+		err = p.readEvents(ctx, io.MultiReader(bytes.NewReader(head), body), r)
+		if e := (*Error)(nil); errors.As(err, &e) && e.Message == noAnswer {
+			// What came instead says more.
+			return p.malformed(noAnswer, head)
+		}
+		return err
 	case errors.Is(err, io.EOF):
 		return p.malformed("the server sent an empty answer", nil)
 	}
@@ -103,17 +108,18 @@ func (p *endpoint) document(body io.Reader) *Error {
 	if data[0] == '<' {
 		return p.malformed("the server sent a web page", []byte(plainText(string(data))))
 	}
-	var said struct {
-		Error json.RawMessage `json:"error"`
-		Type  string          `json:"type"`
+	v := gjson.ParseBytes(data)
+	if v.IsArray() {
+		v = v.Get("0")
 	}
-	// What is no object, or no JSON, leaves both empty.
-	_ = json.Unmarshal(data, &said)
-	if said.Type == "error" || len(said.Error) > 0 && string(said.Error) != "null" {
+	if failed := v.Get("error"); v.Get("type").Str == "error" || failed.Exists() && failed.Type != gjson.Null {
 		return p.streamError(data)
 	}
 	return p.malformed("the server sent a document instead of a stream", data)
 }
+
+// noAnswer is the message of a stream that had no event of an answer.
+const noAnswer = "the server sent no answer"
 
 // malformed is the error of an answer that is none.
 func (p *endpoint) malformed(what string, data []byte) *Error {
