@@ -161,6 +161,9 @@ func callTool(ctx context.Context, a *app, name string) error {
 	}
 	defer files.Close()
 	env := tools.Env{Cwd: cwd, Files: files, CallID: "call_1", ToolName: name, Output: s.output, Emit: func(event.Body) {},
+		Judge: func(a policy.Action) policy.Verdict {
+			return pol.Decide(policy.Call{Tool: name, Actions: []policy.Action{a}})
+		},
 		Commands: tools.Commands{RunID: session.NewRunID(), Environ: a.environ(), Remove: append(model.KeyNames(cfg.Providers), cfg.Redact...), Environment: cfg.ShellEnvironment,
 			Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell, Timeout: s.limits.Tool, Grace: graceOfCommands}}
 	defer tools.Sweep(env.Commands.RunID)

@@ -238,6 +238,9 @@ func (s *session) env(c *call) tools.Env {
 	return tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
 		Output: s.Output, Commands: s.Commands,
+		Judge: func(a policy.Action) policy.Verdict {
+			return s.Policy.Decide(policy.Call{Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}})
+		},
 		Emit: func(b event.Body) {
 			if f, ok := b.(event.FileChangedEvent); ok {
 				s.noteFile(f)

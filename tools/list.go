@@ -59,7 +59,7 @@ func runListDir(ctx context.Context, in listDirInput, env Env) (Result, error) {
 		}
 		return *n
 	}
-	entries, err := collect(ctx, env.Files, in.DirPath, value(in.Depth, 2))
+	entries, err := collect(ctx, env, in.DirPath, value(in.Depth, 2))
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()
 	}
@@ -104,23 +104,27 @@ type dirEntry struct {
 }
 
 // collect reads dir and the folders below it, down to depth levels.
-func collect(ctx context.Context, files *Files, dir string, depth uint) ([]dirEntry, error) {
+func collect(ctx context.Context, env Env, dir string, depth uint) ([]dirEntry, error) {
 	type folder struct {
 		rel   string
 		level int
 	}
 	var out []dirEntry
+	leftOut := env.unnamed(dir)
 	for todo := []folder{{}}; len(todo) > 0; todo = todo[1:] {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		at := todo[0]
-		children, err := files.ReadDir(filepath.Join(dir, at.rel))
+		children, err := env.Files.ReadDir(filepath.Join(dir, at.rel))
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range children {
 			rel := filepath.Join(at.rel, c.Name())
+			if leftOut(filepath.Join(dir, rel)) {
+				continue
+			}
 			out = append(out, dirEntry{
 				key: cutBytes(strings.ReplaceAll(rel, `\`, "/")), name: cutBytes(c.Name()), mark: mark(c.Type()), level: at.level,
 			})

@@ -71,7 +71,7 @@ func runSearch(ctx context.Context, in searchInput, env Env) (Result, error) {
 	found, err := search.Search(ctx, search.Options{
 		Root: env.Files.Abs(in.Path), Query: in.Query, Regex: in.Regex, Glob: in.Glob,
 		ContextLines: min(max(in.ContextLines, 0), maxContext), MaxResults: limit,
-		Environ: env.Commands.Environ,
+		Environ: env.Commands.Environ, Skip: env.hidden(env.Files.Abs(in.Path)),
 	})
 	if ctx.Err() != nil {
 		return Result{}, ctx.Err()

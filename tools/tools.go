@@ -126,6 +126,9 @@ type Env struct {
 	// Emit reports an event of this call. It may be called concurrently, and
 	// is never nil.
 	Emit func(event.Body)
+	// Judge asks the policy about one more action, for what a call finds only
+	// while it runs; nil allows everything. It is safe for concurrent use.
+	Judge func(policy.Action) policy.Verdict
 	// Output bounds the text that goes back to the model.
 	Output Limit
 	// Commands are the settings for running commands.
