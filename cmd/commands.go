@@ -7,6 +7,7 @@ func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		newRunCmd(a),
 		newPolicyCmd(a),
+		newEventsCmd(a),
 		newSchemaCmd(a),
 		newSessionsCmd(a),
 		newToolsCmd(a),
