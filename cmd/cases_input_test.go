@@ -71,6 +71,7 @@ func counting(t *testing.T) (url string, requests *atomic.Int64) {
 // TestMissingCredentialIsNamedAndNothingRuns (github.com/anthropics/claude-code-action/issues/339):
 // a build of a fork has no secrets, or has their names in their place.
 func TestMissingCredentialIsNamedAndNothingRuns(t *testing.T) {
+	t.Parallel()
 	for name, value := range map[string]string{
 		"unset": "", "empty": "LOCAL_KEY=", "blank": "LOCAL_KEY= \t ", "unexpanded": "LOCAL_KEY=${{ secrets.SOME_KEY }}", "unexpanded shell": "LOCAL_KEY=$SOME_KEY",
 	} {
@@ -109,6 +110,7 @@ func TestMissingCredentialIsNamedAndNothingRuns(t *testing.T) {
 // TestWhatIsWrongIsFoundBeforeTheFirstRequest gives files and flags that
 // cannot be used beside a model server that must not be asked.
 func TestWhatIsWrongIsFoundBeforeTheFirstRequest(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		"number.json": "7", "broken.json": "{", "type.json": `{"type":"nummer"}`, "pattern.json": `{"type":"string","pattern":"(?=x)"}`,
 		"policy.yaml": "version: 1\ndefault: allow\nrules:\n  - id: a\n    effect: allow\n    comand_prefix: [git, status]\n",
@@ -151,6 +153,7 @@ func TestWhatIsWrongIsFoundBeforeTheFirstRequest(t *testing.T) {
 // TestUntrustedProjectWidensNothing has a repository that brings its own
 // config, policy and environment (github.com/1jehuang/jcode/issues/1176).
 func TestUntrustedProjectWidensNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
 		exit int

@@ -14,6 +14,7 @@ import (
 // TestLimitEndsTheRunAndSaysWhatWasDone (github.com/openai/codex/issues/33294)
 // has a model that calls a tool for ever.
 func TestLimitEndsTheRunAndSaysWhatWasDone(t *testing.T) {
+	t.Parallel()
 	var forever []m
 	for i := range 60 {
 		r := calls(execCall(fmt.Sprintf("echo %d >> done.txt", i)))

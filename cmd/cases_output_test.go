@@ -22,6 +22,7 @@ import (
 // TestStdoutCarriesTheFormatAndNothingElse gives a first run in an empty home
 // everything that could make it talk (github.com/google-gemini/gemini-cli/pull/26264).
 func TestStdoutCarriesTheFormatAndNothingElse(t *testing.T) {
+	t.Parallel()
 	for format, want := range map[string]string{"jsonl": "", "text": "Done.\n", "json": "", "lines": ""} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
@@ -209,6 +210,7 @@ func TestEventsAreReadableWhenTheyHappen(t *testing.T) {
 // of event (github.com/QwenLM/qwen-code/issues/9298). The bounds are checked
 // with the stream.
 func TestLinesHaveAMaximum(t *testing.T) {
+	t.Parallel()
 	var patch strings.Builder
 	patch.WriteString("*** Add File: big.txt\n")
 	for i := range 5000 {
@@ -292,6 +294,7 @@ func TestLinesHaveAMaximum(t *testing.T) {
 // TestFailureOfTheProviderIsSaidOnce holds the last line against the error
 // (github.com/anthropics/claude-code/issues/79500).
 func TestFailureOfTheProviderIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, code string
 		status     int
@@ -335,6 +338,7 @@ func TestFailureOfTheProviderIsSaidOnce(t *testing.T) {
 // TestFormatDoesNotChangeTheExitCode runs the same failures in every format
 // and at a terminal (github.com/earendil-works/pi/issues/9089).
 func TestFormatDoesNotChangeTheExitCode(t *testing.T) {
+	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, `{"error":{"message":"bad key"}}`, http.StatusUnauthorized)
 	}))

@@ -16,6 +16,7 @@ const mark = "\ufeff"
 // compares the files byte for byte. The links are reports of the same symptom
 // in comparable tools.
 func TestPatchesKeepEveryByteTheyDoNotOwn(t *testing.T) {
+	t.Parallel()
 	const classes = "class A:\n    def run(self):\n        return 1\n\nclass B:\n    def run(self):\n        return 1\n"
 	for _, c := range []struct {
 		name          string
@@ -153,6 +154,7 @@ func countDiff(diff string) (added, removed int) {
 // TestPatchThatCannotBeAppliedChangesNothing expects an error that says what
 // is wrong, an untouched folder, and a run that goes on.
 func TestPatchThatCannotBeAppliedChangesNothing(t *testing.T) {
+	t.Parallel()
 	const block = "begin\nwork\nend\n"
 	const good = "*** Add File: good.txt\n+x\n"
 	for _, c := range []struct {

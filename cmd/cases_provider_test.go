@@ -163,6 +163,7 @@ func TestErrorInsideAStream(t *testing.T) {
 // github.com/earendil-works/pi/issues/8331) has a kind of its own for each way
 // of saying nothing, and a bound on the attempts.
 func TestServerThatSaysNothing(t *testing.T) {
+	t.Parallel()
 	wait := func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for name, c := range map[string]struct {
 		silence exchange
@@ -237,6 +238,7 @@ func playCalls(t *testing.T, args []string, body string) (*process, *played, []b
 // TestFragmentsOfCallsFindTheirCall has the ways in which servers number,
 // name and begin calls.
 func TestFragmentsOfCallsFindTheirCall(t *testing.T) {
+	t.Parallel()
 	const exec = "exec_command"
 	for name, c := range map[string]struct {
 		deltas []m
@@ -285,6 +287,7 @@ func TestFragmentsOfCallsFindTheirCall(t *testing.T) {
 // TestCallsWithoutArguments (github.com/cloudwego/eino-ext/issues/923): where
 // fields are required the model is told, and the run goes on.
 func TestCallsWithoutArguments(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string]any{"empty": "", "null": "null", "no arguments": nil, "blank": " ", "object": "{}"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,6 +305,7 @@ func TestCallsWithoutArguments(t *testing.T) {
 
 // TestBrokenArgumentsAreNeverRun (github.com/open-octo/octo-agent/pull/2356).
 func TestBrokenArgumentsAreNeverRun(t *testing.T) {
+	t.Parallel()
 	for name, raw := range map[string]string{
 		"cut": `{"cmd":"touch canary`, "no JSON": `{cmd: touch canary}`, "text behind": `{"cmd":"touch canary"} now`,
 		"two objects": `{"cmd":"touch canary"}{"cmd":"touch canary"}`, "string": `"touch canary"`, "list": `["touch canary"]`, "no JSON at all": "touch canary",
@@ -334,6 +338,7 @@ func TestBrokenArgumentsAreNeverRun(t *testing.T) {
 // TestCallsOfACutResponseNeverRun (github.com/earendil-works/pi/pull/6285),
 // also if what is there of them happens to be whole.
 func TestCallsOfACutResponseNeverRun(t *testing.T) {
+	t.Parallel()
 	patch := object("input", "*** Begin Patch\n*** Add File: canary\n+x\n*** End Patch")
 	for name, delta := range map[string]m{
 		"half a patch":   callDelta(0, "call_a", "apply_patch", patch[:len(patch)-25]),
@@ -368,6 +373,7 @@ func withIndex(delta m, index int) m {
 // TestReasoningIsKeptApart (github.com/charmbracelet/crush/issues/2754): some
 // servers want it back after a call, others refuse it.
 func TestReasoningIsKeptApart(t *testing.T) {
+	t.Parallel()
 	first := streams(chat("tool_calls", m{"reasoning_content": "I think. "}, m{"reasoning": ""}, callDelta(0, "call_a", "exec_command", `{"cmd":"echo a"}`)))
 	second := streams(chat("stop", m{"reasoning": "Now I know."}, content("It is a.")))
 	for name, wanted := range map[string]bool{"wanted back": true, "refused": false} {
@@ -410,6 +416,7 @@ func TestReasoningIsKeptApart(t *testing.T) {
 // counts are estimated and said to be, budgets hold, and a cost that nobody
 // knows is none.
 func TestServerThatCountsNothing(t *testing.T) {
+	t.Parallel()
 	zeros := sse("", m{"id": "c", "choices": []any{}, "usage": m{"prompt_tokens": 0, "completion_tokens": 0}}) + "data: [DONE]\n\n"
 	for name, usage := range map[string]string{"no usage": "data: [DONE]\n\n", "zeros": zeros} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,7 @@ func (p *process) everything(stdout []byte) map[string]string {
 // TestFailuresDoNotPrintTheEnvironment (github.com/OpenHands/OpenHands/issues/15557)
 // fails in every way in which a command can, in every format.
 func TestFailuresDoNotPrintTheEnvironment(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]m{
 		"missing program": execCall("no-such-program --now"),
 		"timeout":         execCall("sleep 300"),
@@ -59,6 +60,7 @@ func TestFailuresDoNotPrintTheEnvironment(t *testing.T) {
 
 // TestFailedStartPrintsNoSecret fails before the run has begun.
 func TestFailedStartPrintsNoSecret(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"--model", "script:canary1234.jsonl"}, {"--policy", "canary1234.yaml"}, {"-C", "canary1234"}, {"--format", "canary1234"}, {"--model", "canary1234/x"}, {"--canary1234"},
 	} {
@@ -82,6 +84,7 @@ func TestFailedStartPrintsNoSecret(t *testing.T) {
 // TestNoFileIsForOthers runs under loose umasks and writes every kind of file
 // (github.com/openclaw/openclaw/issues/7862).
 func TestNoFileIsForOthers(t *testing.T) {
+	t.Parallel()
 	for _, mask := range []string{"000", "022"} {
 		t.Run(mask, func(t *testing.T) {
 			t.Parallel()

@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,8 +29,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDrover) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(waiters, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err) // the flag is the testing package's own
+	}
 	os.Exit(m.Run())
 }
+
+// waiters is how many parallel tests run at a time: they wait for processes
+// more than they compute.
+const waiters = 6
 
 // process is a drover that runs in a folder of its own.
 type process struct {
