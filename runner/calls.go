@@ -55,7 +55,7 @@ func (s *session) runCalls(ctx context.Context, calls []*call) ([]model.Item, *S
 	if ctx.Err() != nil {
 		return results, s.stopOf(ctx)
 	}
-	return results, s.afterCalls(calls, results)
+	return results, s.afterCalls(calls)
 }
 
 // show completes a call: its arguments are there, nothing has been done.
@@ -274,7 +274,7 @@ func incompleteReason(stop *Stop) event.IncompleteReason {
 
 // afterCalls looks at a finished set of calls for what should end the run: too
 // many calls that cannot be read, or the same call again and again.
-func (s *session) afterCalls(calls []*call, _ []model.Item) *Stop {
+func (s *session) afterCalls(calls []*call) *Stop {
 	for _, c := range calls {
 		if errors.Is(c.err, tools.ErrArguments) {
 			s.repeats.broken++
