@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"drover/output/event"
@@ -60,6 +61,9 @@ func (s *session) takeTurn(ctx context.Context) (next event.TurnInput, stop *Sto
 		return "", stop
 	}
 	s.add(resp.items...)
+	if resp.finish != model.Length {
+		s.cutRow = 0
+	}
 	switch resp.finish {
 	case model.Length:
 		return s.cutByLength(resp)
@@ -99,9 +103,8 @@ func (s *session) cutByLength(resp *response) (event.TurnInput, *Stop) {
 // finalAnswer accepts the model's answer, or sends it back: because it does
 // not match the schema, or because a check fails.
 func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput, *Stop) {
-	s.cutRow = 0
 	s.answer(text)
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return "", &Stop{Exit: fault.Incomplete, Reason: "empty_answer", Err: &event.Err{
 			Code: "empty_answer", Message: "the model ended without calls and without an answer",
 		}}
