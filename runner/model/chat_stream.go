@@ -17,7 +17,7 @@ import (
 const (
 	// trailingWait is how long a response whose finish reason is known may
 	// still take to bring its usage and its end marker.
-	trailingWait = 5 * time.Second
+	trailingWait = 3 * time.Second
 	// drainWait is how long the end of the body may take after the end marker,
 	// so that the connection can be used again.
 	drainWait = 250 * time.Millisecond
@@ -126,10 +126,19 @@ func (s *chatStream) event(ev sse.Event) (done bool, err error) {
 		return false, nil
 	case bytes.Equal(data, doneMark):
 		return true, s.end()
-	case !json.Valid(data):
+	case !validChunk(data):
 		return false, s.c.malformed("the server sent an event that is no JSON", data)
 	}
 	return false, s.chunk(gjson.ParseBytes(data))
+}
+
+// validChunk tells whether data are JSON. The faster check has no bound for
+// how deep it recurses; only the size of ordinary chunks keeps it shallow.
+func validChunk(data []byte) bool {
+	if len(data) > 64<<10 {
+		return json.Valid(data)
+	}
+	return gjson.ValidBytes(data)
 }
 
 // chunk takes one JSON object of the stream, or a whole answer.
