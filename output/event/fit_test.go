@@ -31,14 +31,14 @@ func (s *eventSink) Close() error       { return nil }
 // TestNoLineIsTooLong fills every string of every type with something huge.
 func TestNoLineIsTooLong(t *testing.T) {
 	fillings := map[string]string{
-		"ASCII":            strings.Repeat("all work and no play ", 55_000),
-		"control bytes":    strings.Repeat("\x00\x01", 40_000),
-		"CJK":              strings.Repeat("世界", 40_000),
-		"no text":          strings.Repeat("\xff\xfe", 40_000),
-		"a bit too long":   strings.Repeat("x", 70<<10),
+		"ASCII":            strings.Repeat("all work and no play ", 8000),
+		"control bytes":    strings.Repeat("\x00\x01", 6000),
+		"CJK":              strings.Repeat("世界", 9000),
+		"no text":          strings.Repeat("\xff\xfe", 6000),
+		"a bit too long":   strings.Repeat("x", 66<<10),
 		"short but many":   strings.Repeat("z", 12<<10),
-		"quotes":           strings.Repeat("\"\\", 60_000),
-		"a base64 torrent": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\xff", 1<<17))),
+		"quotes":           strings.Repeat("\"\\", 15_000),
+		"a base64 torrent": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\xff", 1<<15))),
 	}
 	for name, text := range fillings {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestLongListsAreCutToo(t *testing.T) {
 	var files []ChangedFile
 	details := map[string]any{}
 	labels := map[string]string{}
-	for i := range 40_000 {
+	for i := range 12_000 {
 		id := fmt.Sprintf("call_%d", i)
 		denials = append(denials, Denial{ToolCallID: id, ToolName: "exec_command", DecidedBy: "policy"})
 		files = append(files, ChangedFile{Path: "some/where/" + id, Kind: "modify"})
@@ -84,7 +84,7 @@ func TestLongListsAreCutToo(t *testing.T) {
 	for _, b := range []Body{
 		RunFinishedEvent{Denials: denials, FilesChanged: files, Message: "done"},
 		NoticeEvent{Level: "info", Code: "c", Message: "m", Details: details},
-		RunStartedEvent{Labels: labels, Tools: make([]string, 100_000)},
+		RunStartedEvent{Labels: labels, Tools: make([]string, 30_000)},
 		PlanUpdatedEvent{Items: plan},
 		ToolCallEvent{ToolCallID: "c", Args: deep},
 		ToolResultEvent{ToolCallID: "c", Structured: deep},
@@ -201,7 +201,7 @@ func TestLongNamesStayTheSameNameInEveryEvent(t *testing.T) {
 }
 
 func TestWhatIsCutIsKeptAsAnArtifact(t *testing.T) {
-	huge := strings.Repeat("x", 2<<20)
+	huge, long := strings.Repeat("x", 1<<20), strings.Repeat("x", 66<<10)
 	raw := json.RawMessage(`{"a":"` + huge + `"}`)
 	tests := []struct {
 		body Body
@@ -211,9 +211,9 @@ func TestWhatIsCutIsKeptAsAnArtifact(t *testing.T) {
 		{MessageEvent{MessageID: "msg/1", Text: huge}, "message-msg_1.txt", huge},
 		{ToolCallEvent{ToolCallID: "c1", Args: raw}, "args-c1.json", string(raw)},
 		{ToolCallEvent{ToolCallID: "c1", ArgsRaw: huge}, "args-c1.json", huge},
-		{ToolResultEvent{ToolCallID: "c1", Content: huge}, "result-c1.txt", huge},
+		{ToolResultEvent{ToolCallID: "c1", Content: long}, "result-c1.txt", long},
 		{ToolResultEvent{ToolCallID: "c1", Structured: raw}, "result-c1.json", string(raw)},
-		{FileChangedEvent{ToolCallID: "../c1", Diff: huge}, "diff-___c1.diff", huge},
+		{FileChangedEvent{ToolCallID: "../c1", Diff: long}, "diff-___c1.diff", long},
 		{RunFinishedEvent{Message: huge}, "message.txt", huge},
 		{RunFinishedEvent{StructuredOutput: raw}, "structured_output.json", string(raw)},
 	}

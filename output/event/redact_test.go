@@ -177,7 +177,7 @@ func joinMasked(m *masker, chunks []string) string {
 func TestAnyCutOfATextIsMaskedLikeTheWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	m := newMasker(testSecrets)
-	for range 20000 {
+	for range 4000 {
 		text := hostileText(rnd)
 		whole, _ := m.mask(text)
 		chunks := pieces(text, rnd)

@@ -465,7 +465,7 @@ func TestAStreamCutAnywhereIsShownToItsEnd(t *testing.T) {
 func TestAnyOrderOfEventsShowsEachCallOnce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	bodies := []event.Body{started, args, call, awaiting, running, output, exited, done, failed, refused, stopped, event.TurnFinishedEvent{}}
-	for range 3000 {
+	for range 1000 {
 		b := New()
 		count := map[string]int{}
 		first := map[string][]string{}
@@ -543,7 +543,7 @@ func TestNoRowIsTooWideOrUnsafe(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	texts := []string{"x", "", "a long text that goes on and on until nobody reads it any more, and then some", "\x1b]52;c;eA==\x07", "世界世界世界世界世界世界世界世界", "👩‍👩‍👧👩‍👩‍👧👩‍👩‍👧", "\u202e\u200b\n\t", "e\u0301\u0301\u0301", "\xff\xfe"}
 	text := func() string { return texts[rnd.IntN(len(texts))] + texts[rnd.IntN(len(texts))] }
-	for range 5000 {
+	for range 1500 {
 		columns := 1 + rnd.IntN(140)
 		p := Painter{Style: NewStyle(false, rnd.IntN(2) == 0), Columns: columns}
 		f := newFrame("c", start)
