@@ -160,16 +160,22 @@ func (c *chatCalls) opens(f fragment, k *chatCall) bool {
 		// Two entries of one chunk.
 		return true
 	case f.name == k.text:
-		return f.args.Raw != "" && f.args.Raw != `""` && k.complete()
+		return f.beginsObject() && k.complete()
 	}
 	return k.hasArgs || c.offered(k.text) && c.offered(f.name)
+}
+
+// beginsObject tells whether the fragment's arguments begin like an object.
+func (f fragment) beginsObject() bool {
+	return f.args.IsObject() || strings.HasPrefix(strings.TrimLeft(f.args.Str, jsonSpace), "{")
 }
 
 // complete tells whether the call's arguments are a whole object that is no
 // stand-in.
 func (k *chatCall) complete() bool {
 	args := strings.TrimSpace(k.args.raw.String())
-	return args != "" && args != "{}" && gjson.Valid(args)
+	// Without the brace there is no need to look at all of it once more.
+	return strings.HasSuffix(args, "}") && args != "{}" && gjson.Valid(args)
 }
 
 // addName takes a name that is repeated, grows, or comes in pieces.
