@@ -28,8 +28,10 @@ type prepared struct {
 	log     *event.Log
 	redact  *event.Redactor
 	session *session.Session
-	files   *tools.Files
-	copy    *runner.Isolation
+	// newSession says that the session was created for this run.
+	newSession bool
+	files      *tools.Files
+	copy       *runner.Isolation
 	// cancel ends the run; it is set before any sink can fail.
 	cancel       atomic.Pointer[context.CancelCauseFunc]
 	closedOutput atomic.Bool
@@ -49,6 +51,7 @@ func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
 	defer func() {
 		if err != nil {
 			p.release()
+			a.forget(p)
 		}
 	}()
 	task, err := loadTask(o)
@@ -178,6 +181,14 @@ func (p *prepared) release() {
 	p.sweep()
 }
 
+// forget removes the session that was made for a run which could not start:
+// nothing is in it, and a list would call it crashed.
+func (a *app) forget(p *prepared) {
+	if p.newSession {
+		_ = removeSession(context.Background(), session.StateDir(a.getenv), p.session.ID()) // why the run cannot start matters more
+	}
+}
+
 // sweep ends every process that the run may have left.
 func (p *prepared) sweep() {
 	if id := p.options.Commands.RunID; id != "" {
@@ -281,6 +292,7 @@ func (a *app) openSession(p *prepared, o *runOptions, s settings, cwd string) (e
 	if p.session, err = session.Create(state, session.NewID()); err != nil {
 		return err
 	}
+	p.newSession = true
 	if s.isolate == "" || s.isolate == "none" {
 		return nil
 	}
