@@ -26,7 +26,7 @@ func (l *loader) flagRules() ([]*rule, error) {
 		if why != "" {
 			return nil, &fault.Error{
 				Code: "policy_invalid_rule", What: fmt.Sprintf("rule %q of --%s cannot be used", g.Text, g.Effect), Why: why,
-				Fix: "write exec:WORDS, read:GLOB, write:GLOB, delete:GLOB, host:NAME, mcp:SERVER/TOOL or tool:NAME", Exit: fault.Config,
+				Fix: "write exec:WORDS, read:GLOB, write:GLOB, delete:GLOB, host:NAME, mcp:SERVER/TOOL or tool:NAME", Exit: fault.Usage,
 			}
 		}
 		out = append(out, &rule{
