@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -77,7 +78,8 @@ func resolvedFor(name string) (*jsonschema.Resolved, error) {
 	if doc.Defs[def] == nil {
 		return nil, fmt.Errorf("the type %q is not in the schema", name)
 	}
-	one := jsonschema.Schema{Ref: "#/$defs/" + def, Defs: doc.Defs}
+	one := jsonschema.Schema{Ref: "#/$defs/" + def, Defs: map[string]*jsonschema.Schema{}}
+	addDefs(one.Defs, doc, &one)
 	r, err := one.CloneSchemas().Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("compile schema of %s: %w", name, err)
@@ -86,6 +88,23 @@ func resolvedFor(name string) (*jsonschema.Resolved, error) {
 		resolved.Store(name, r)
 	}
 	return r, nil
+}
+
+// addDefs collects the definitions that s refers to, so that the schema of one
+// type does not hold those of all.
+func addDefs(defs map[string]*jsonschema.Schema, doc, s *jsonschema.Schema) {
+	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok && defs[name] == nil {
+		defs[name] = doc.Defs[name]
+		addDefs(defs, doc, doc.Defs[name])
+	}
+	for _, p := range s.Properties {
+		addDefs(defs, doc, p)
+	}
+	for _, p := range append(s.AllOf[:len(s.AllOf):len(s.AllOf)], s.Items, s.AdditionalProperties) {
+		if p != nil {
+			addDefs(defs, doc, p)
+		}
+	}
 }
 
 var producerSchema = sync.OnceValues(func() (*jsonschema.Schema, error) { return buildSchema(false) })
