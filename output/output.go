@@ -109,6 +109,23 @@ func IsTerminal(f *os.File) bool {
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
+// ASCII tells whether f is a terminal that cannot be trusted with characters
+// outside ASCII: the locale is not UTF-8, or it is the Linux console.
+func ASCII(f *os.File, getenv func(string) string) bool {
+	if !IsTerminal(f) {
+		return false
+	}
+	if getenv("TERM") == "linux" {
+		return true
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(getenv(name)); v != "" {
+			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
+		}
+	}
+	return true
+}
+
 // PrintError prints an error for a person: one line, and the fix below it.
 // Text from outside is cleaned first; line breaks of our own lists stay.
 func PrintError(w io.Writer, e *fault.Error) {

@@ -83,6 +83,17 @@ func TestStdoutGetsJSONLinesUnlessItIsATerminal(t *testing.T) {
 	if got := []int{Width(w), Width(terminal), Width(nil)}; !slices.Equal(got, []int{0, 97, 0}) {
 		t.Errorf("widths are %d", got)
 	}
+	for want, envs := range map[bool][]map[string]string{
+		false: {{"LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.utf8", "LANG": "C"}, {"LC_CTYPE": "en_US.UTF-8", "TERM": "xterm"}},
+		true:  {{}, {"LANG": "C"}, {"LC_ALL": "POSIX", "LANG": "en_US.UTF-8"}, {"LANG": "en_US.UTF-8", "TERM": "linux"}},
+	} {
+		for _, env := range envs {
+			getenv := func(name string) string { return env[name] }
+			if got := ASCII(terminal, getenv); got != want || ASCII(w, getenv) {
+				t.Errorf("with %v a terminal gets ASCII: %v", env, got)
+			}
+		}
+	}
 	// On a terminal even the answer is cleaned.
 	sink, _, err := Open("text", terminal, Options{})
 	if err != nil {

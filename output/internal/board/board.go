@@ -8,6 +8,7 @@
 package board
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -82,9 +83,11 @@ type entry struct {
 // text is a message that is being written.
 type text struct {
 	block int
-	// whole is all that came as deltas, rest what is not printed of it.
+	// whole is all that came as deltas, rest what is not printed of it, and
+	// ready says that there is a completed line in it.
 	whole strings.Builder
-	rest  string
+	rest  []byte
+	ready bool
 	done  bool
 	// revised says that the whole differs from its deltas.
 	revised bool
@@ -122,7 +125,8 @@ func (b *Board) Take(e event.Event) {
 	case event.MessageDeltaEvent:
 		if t := b.message(e.SessionID, body.MessageID); !t.done {
 			t.whole.WriteString(body.Delta)
-			t.rest += body.Delta
+			t.rest = append(t.rest, body.Delta...)
+			t.ready = t.ready || strings.Contains(body.Delta, "\n")
 		}
 	case event.MessageEvent:
 		b.endMessage(e.SessionID, body)
@@ -221,15 +225,19 @@ func (b *Board) pop(l *lane) (item *Item, more bool) {
 
 // lines takes the completed lines out of a text; all of it once it is done.
 func (t *text) lines() []string {
-	cut := strings.LastIndexByte(t.rest, '\n') + 1
+	if !t.ready && !t.done {
+		return nil
+	}
+	cut := bytes.LastIndexByte(t.rest, '\n') + 1
 	if t.done {
 		cut = len(t.rest)
 	}
+	t.ready = false
 	if cut == 0 {
 		return nil
 	}
-	lines := strings.Split(strings.TrimSuffix(t.rest[:cut], "\n"), "\n")
-	t.rest = t.rest[cut:]
+	lines := strings.Split(strings.TrimSuffix(string(t.rest[:cut]), "\n"), "\n")
+	t.rest = t.rest[:copy(t.rest, t.rest[cut:])]
 	return lines
 }
 
@@ -286,7 +294,7 @@ func (b *Board) endMessage(session string, m event.MessageEvent) {
 	t.done = true
 	switch joined := t.whole.String(); {
 	case joined == "":
-		t.rest = m.Text
+		t.rest = []byte(m.Text)
 	case !m.Truncated && joined != m.Text:
 		t.revised = true
 	}

@@ -564,6 +564,17 @@ func TestNoRowIsTooWideOrUnsafe(t *testing.T) {
 	}
 }
 
+// BenchmarkTakeText is one line that grows and grows.
+func BenchmarkTakeText(b *testing.B) {
+	board := New()
+	e := at(1, event.MessageDeltaEvent{MessageID: "m", Delta: "a chunk of text, as models send it "})
+	for b.Loop() {
+		board.Take(e)
+		board.Ready()
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
 func BenchmarkTakeOutput(b *testing.B) {
 	board := New()
 	board.Take(at(0, call))
