@@ -71,6 +71,9 @@ func repeatable(r *http.Request, next func(*http.Request) (*http.Response, error
 
 // refusal is the error of a request that got no stream.
 func (p *endpoint) refusal(ctx context.Context, res *http.Response, err error) *Error {
+	if redirect := (*redirectError)(nil); errors.As(err, &redirect) {
+		return p.failure(ctx, err, false)
+	}
 	if res != nil && res.StatusCode/100 != 2 && ctx.Err() == nil {
 		// The SDKs have read the body and put it back.
 		return p.httpError(res)

@@ -34,7 +34,6 @@ func (p *endpoint) failure(ctx context.Context, err error, opened bool) *Error {
 	var redirect *redirectError
 	var refused *proxyError
 	var cert *tls.CertificateVerificationError
-	var notTLS tls.RecordHeaderError
 	var noHost *net.DNSError
 	var op *net.OpError
 	switch {
@@ -52,7 +51,7 @@ func (p *endpoint) failure(ctx context.Context, err error, opened bool) *Error {
 	case errors.As(err, &cert):
 		e.Retryable = false
 		p.certificate(e, cert)
-	case errors.As(err, &notTLS):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Retryable = false
 		e.Message = "the server at " + p.host() + " does not speak TLS"
 		e.Fix = "write http:// instead of https:// in base_url of the provider " + p.Name + " if the server is your own"
