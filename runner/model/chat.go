@@ -112,10 +112,7 @@ func (c *chat) send(ctx context.Context, req *Request, form chatForm) (*http.Res
 	for name, value := range c.Headers {
 		r.Header.Set(name, value)
 	}
-	// Not sent; it lets the transport repeat the request when a connection
-	// kept from an earlier turn turns out to be closed.
-	r.Header["Idempotency-Key"] = []string{}
-	return c.Client.Do(r)
+	return repeatable(r, c.Client.Do)
 }
 
 // learn looks whether a refusal names a part of the request that the server
@@ -150,5 +147,11 @@ func (c *chat) learn(sent chatForm, e *Error) bool {
 			f.reasoning = forced + forbidden - f.reasoning
 		}
 	}
-	return *f != sent
+	if *f == sent {
+		return false
+	}
+	if c.Logger != nil {
+		c.Logger.Info("the server refused a part of the request; it is sent in another form", "provider", c.endpoint.Name, "message", e.Message)
+	}
+	return true
 }

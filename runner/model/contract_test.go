@@ -617,3 +617,59 @@ func TestOneConnectionServesManyTurns(t *testing.T) {
 		})
 	}
 }
+
+func TestBusyServerIsAskedAgainUntilItAnswers(t *testing.T) {
+	for _, w := range wires {
+		events, end := w.encode(fullAnswer)
+		for name, refuse := range map[string]http.HandlerFunc{
+			"529": func(rw http.ResponseWriter, r *http.Request) { rw.WriteHeader(529) },
+			"529 with a wait": func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("retry-after-ms", "5")
+				rw.WriteHeader(529)
+			},
+			"cut":                 stream(joinEvents(events[:end])),
+			"nothing":             stream(""),
+			"broken connection":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"error in the stream": stream(w.failure("server_error", "sorry")),
+		} {
+			t.Run(w.name+" "+name, func(t *testing.T) {
+				requests := 0
+				p := w.connect(t, func(rw http.ResponseWriter, r *http.Request) {
+					if requests++; requests <= 2 {
+						refuse(rw, r)
+						return
+					}
+					stream(joinEvents(events))(rw, r)
+				})
+				limiter := &Limiter{}
+				retry := &Retry{MaxAttempts: 3, Base: time.Millisecond, Cap: time.Millisecond, Limiter: limiter}
+				retries := 0
+				for {
+					if err := limiter.Wait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					deltas, err := ask(t.Context(), p)
+					got := checkContract(t, deltas, err)
+					if err == nil {
+						if diff := cmp.Diff(fullAnswer.result(), got); diff != "" {
+							t.Error(diff)
+						}
+						break
+					}
+					var e *Error
+					if !errors.As(err, &e) {
+						t.Fatal(err)
+					}
+					retries++
+					delay, again := retry.Next(e, retries)
+					if !again || delay > time.Second {
+						t.Fatalf("after %d attempts: %+v, wait %v", retries, e, delay)
+					}
+				}
+				if retries != 2 || requests != 3 {
+					t.Errorf("%d retries, %d requests", retries, requests)
+				}
+			})
+		}
+	}
+}

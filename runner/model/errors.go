@@ -46,7 +46,10 @@ func (p *endpoint) statusError(status int, h http.Header, body []byte) *Error {
 	}
 	switch h.Get("x-should-retry") {
 	case "true":
-		e.Retryable = e.Retryable || e.Kind == ErrRequest || e.Kind == ErrNotFound
+		if e.Kind == ErrRequest {
+			// Then it is not the request that is at fault.
+			e.Kind, e.Retryable = ErrServer, true
+		}
 	case "false":
 		e.Retryable = false
 	}

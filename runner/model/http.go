@@ -36,7 +36,7 @@ type endpoint struct {
 	UserAgent string
 	// ReplayReasoning is auto, always or never.
 	ReplayReasoning string
-	// Logger is never nil.
+	// Logger gets diagnostics; nil discards them.
 	Logger *slog.Logger
 
 	// secrets are the values that no message may hold.
