@@ -122,7 +122,7 @@ func renderEvents(a *app, path, format string) (err error) {
 		return err
 	}
 	defer f.Close()
-	sink, level, err := output.Open(format, a.stdout, output.Options{Color: a.color(), ASCII: a.run.ascii || output.ASCII(a.stdout, a.getenv), Width: output.Width(a.stdout)})
+	sink, level, err := output.Open(format, a.stdout, a.look())
 	if err != nil {
 		return err
 	}

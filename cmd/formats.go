@@ -22,7 +22,7 @@ func (a *app) attachFormats(log *event.Log, p *prepared) error {
 	if name == "" || name == "auto" {
 		name = output.Auto(a.stdout, a.getenv)
 	}
-	opts := output.Options{Color: a.color(), ASCII: a.run.ascii, Width: output.Width(a.stdout)}
+	opts := a.look()
 	sink, level, err := output.Open(name, a.stdout, opts)
 	if err != nil {
 		return err
@@ -87,6 +87,11 @@ func eventLevel(name string) event.Level {
 }
 
 func formatNames() string { return "auto, " + strings.Join(output.Names(), ", ") }
+
+// look is how formats for people look on stdout.
+func (a *app) look() output.Options {
+	return output.Options{Color: a.color(), ASCII: a.run.ascii || output.ASCII(a.stdout, a.getenv), Width: output.Width(a.stdout)}
+}
 
 // color resolves --color and NO_COLOR.
 func (a *app) color() bool {

@@ -160,7 +160,7 @@ func copyLines(w io.Writer, r *session.Reader) error {
 
 // replay hands the events of a log to a format.
 func replay(a *app, r *session.Reader, format string) (err error) {
-	sink, level, err := output.Open(format, a.stdout, output.Options{Color: a.color(), Width: output.Width(a.stdout)})
+	sink, level, err := output.Open(format, a.stdout, a.look())
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,11 @@ func loadError(t *testing.T, s Sources) *fault.Error {
 	if !errors.As(err, &f) {
 		t.Fatalf("got %v and no error (%v)", p != nil, err)
 	}
-	if p != nil || f.Exit != fault.Config || f.Why == "" || f.What == "" {
+	class := fault.Config
+	if len(s.Allow)+len(s.Ask)+len(s.Deny)+len(s.Rules) > 0 {
+		class = fault.Usage // what is wrong stands on the command line
+	}
+	if p != nil || f.Exit != class || f.Why == "" || f.What == "" {
 		t.Fatalf("incomplete error: %+v", f)
 	}
 	return f
