@@ -114,7 +114,7 @@ func (a *app) policyInForce() (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.loadPolicy(&a.run, nil, mergeSettings(&a.run, nil, cfg), cwd)
+	return a.loadPolicy(&a.run, mergeSettings(&a.run, nil, cfg), cwd)
 }
 
 func newPolicyShowCmd(a *app) *cobra.Command {

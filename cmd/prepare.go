@@ -44,8 +44,53 @@ type prepared struct {
 // graceOfCommands is the time between TERM and KILL.
 const graceOfCommands = 2 * time.Second
 
-// prepare reads and checks everything that a run depends on, in the order in
-// which the exit codes rank: usage, config, session, environment, auth.
+// inputs are what the user gave, read and checked.
+type inputs struct {
+	task     *runner.Task
+	prompt   string
+	source   event.PromptSource
+	cwd      string
+	config   *config.Config
+	settings settings
+	policy   *policy.Policy
+	schema   *runner.Schema
+	model    *model.OpenedModel
+}
+
+// readInputs reads everything that a run depends on, in the order in which the
+// exit codes rank: usage, config, auth. It changes nothing.
+func (a *app) readInputs(o *runOptions) (in inputs, err error) {
+	if in.task, err = loadTask(o); err != nil {
+		return in, err
+	}
+	if in.prompt, in.source, err = a.prompt(o, in.task); err != nil {
+		return in, err
+	}
+	caller, err := os.Getwd()
+	if err != nil {
+		return in, &fault.Error{Code: "cwd", What: "the current folder cannot be used", Why: osReason(err), Exit: fault.Environment, Err: err}
+	}
+	if in.cwd, err = workingFolder(caller, o, in.task); err != nil {
+		return in, err
+	}
+	if in.config, err = a.loadConfig(o, in.cwd); err != nil {
+		return in, err
+	}
+	in.settings = mergeSettings(o, in.task, in.config)
+	a.showAs(in.config)
+	if in.policy, err = a.loadPolicy(o, in.settings, in.cwd); err != nil {
+		return in, err
+	}
+	if in.schema, err = loadSchema(o, in.task); err != nil {
+		return in, err
+	}
+	if in.model, err = a.openModel(in.settings.model, in.config, caller); err != nil {
+		return in, err
+	}
+	return in, checkCostLimit(in.settings.limits, in.model)
+}
+
+// prepare reads the inputs and opens what the run needs.
 func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
 	p := &prepared{stopOnClosed: o.onClosedOutput == "stop"}
 	defer func() {
@@ -54,76 +99,50 @@ func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
 			a.forget(p)
 		}
 	}()
-	task, err := loadTask(o)
+	in, err := a.readInputs(o)
 	if err != nil {
 		return nil, err
 	}
-	prompt, source, err := a.prompt(o, task)
-	if err != nil {
-		return nil, err
-	}
-	caller, err := os.Getwd()
-	if err != nil {
-		return nil, &fault.Error{Code: "cwd", What: "the current folder cannot be used", Why: osReason(err), Exit: fault.Environment, Err: err}
-	}
-	cwd, err := workingFolder(caller, o, task)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := a.loadConfig(o, cwd)
-	if err != nil {
-		return nil, err
-	}
-	s := mergeSettings(o, task, cfg)
-	a.showAs(cfg)
-	pol, err := a.loadPolicy(o, task, s, cwd)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := loadSchema(o, task)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := a.openModel(s.model, cfg, caller)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkCostLimit(s.limits, opened); err != nil {
-		return nil, err
-	}
-	if err := a.openSession(p, o, s, cwd); err != nil {
+	if err := a.openSession(p, o, in.settings, in.cwd); err != nil {
 		return nil, err
 	}
 	if p.copy != nil {
 		// The policy's workspace is the folder in which the agent works.
-		cwd = p.copy.Dir
-		if pol, err = a.loadPolicy(o, task, s, cwd); err != nil {
+		in.cwd = p.copy.Dir
+		if in.policy, err = a.loadPolicy(o, in.settings, in.cwd); err != nil {
 			return nil, err
 		}
 	}
-	if p.files, err = openFiles(cwd, s, pol); err != nil {
+	if p.files, err = openFiles(in.cwd, in.settings, in.policy); err != nil {
 		return nil, err
 	}
-	p.redact = a.redactor(redactNames(cfg, opened, a.environ()))
+	p.redact = a.redactor(redactNames(in.config, in.model, a.environ()))
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
-	instructions, err := runner.LoadInstructions(cwd)
+	instructions, err := runner.LoadInstructions(in.cwd)
 	if err != nil {
 		return nil, &fault.Error{Code: "instructions", What: "the project's instructions cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
 	}
-	p.options = runner.Options{
-		SessionID: p.session.ID(), Prompt: prompt, Model: opened, Tools: tools.All(), Shell: opened.Info.Shell,
-		Policy: pol, Files: p.files, Cwd: cwd, Instructions: instructions, Limits: withDenials(s.limits, pol),
-		Checks: s.checks, CheckRetries: s.checkRetries, Schema: schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
-		Commands: a.commands(cfg, s, opened, p), Notices: p.notices(s, cfg, pol),
+	p.options = a.runnerOptions(p, in)
+	p.options.Instructions = instructions
+	return p, nil
+}
+
+// runnerOptions hands everything to the runner.
+func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
+	s := in.settings
+	return runner.Options{
+		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: tools.All(), Shell: in.model.Info.Shell,
+		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
+		Checks: s.checks, CheckRetries: s.checkRetries, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
+		Commands: a.commands(in.config, s, in.model, p), Notices: p.notices(s, in.config, in.policy),
 		Started: event.RunStartedEvent{
-			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: cwd, PromptSource: source,
-			Policy: policyRef(pol), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
+			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
+			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
 			Sandbox: &event.Sandbox{Mode: s.sandbox, Level: "none", Network: true},
 		},
 	}
-	return p, nil
 }
 
 // notices are what a reader of the stream should know from the start.

@@ -42,7 +42,7 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 	t, env := task.Limits, cfg.Env
 	s := settings{
 		model:     cmp.Or(o.model, env.Model, task.Model, cfg.Model),
-		addDirs:   append(append([]string(nil), task.AddDirs...), o.addDirs...),
+		addDirs:   append(append([]string(nil), task.AddDirs...), absolute(o.addDirs)...),
 		sandbox:   cmp.Or(o.sandbox, env.Sandbox, task.Sandbox, cfg.Sandbox, "workspace-write"),
 		isolate:   task.Isolate,
 		ephemeral: o.ephemeral || cfg.Ephemeral,
@@ -80,6 +80,19 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 	return s
 }
 
+// absolute makes paths of the command line absolute; they are relative to the
+// caller's folder, not to the run's.
+func absolute(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		if abs, err := filepath.Abs(p); err == nil {
+			p = abs
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
 // writable are the folders that may be written.
 func (s settings) writable(cwd string) []string {
 	if s.sandbox == "read-only" {
@@ -92,7 +105,7 @@ func (a *app) loadConfig(o *runOptions, cwd string) (*config.Config, error) {
 	return config.Load(config.Options{Getenv: a.getenv, Environ: a.environ(), Cwd: cwd, TrustProject: o.trustProject})
 }
 
-func (a *app) loadPolicy(o *runOptions, task *runner.Task, s settings, cwd string) (*policy.Policy, error) {
+func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy, error) {
 	home := a.getenv("HOME")
 	return policy.Load(policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
@@ -109,8 +122,12 @@ func (a *app) loadPolicy(o *runOptions, task *runner.Task, s settings, cwd strin
 // openFiles opens the folders that the file tools may write.
 func openFiles(cwd string, s settings, pol *policy.Policy) (*tools.Files, error) {
 	lifted := pol.Unprotected()
+	writable := s.writable(cwd)
+	if len(writable) > 0 {
+		writable = append(writable, pol.AddDirs()...)
+	}
 	files, err := tools.OpenFiles(tools.FilesOptions{
-		Cwd: cwd, Writable: s.writable(cwd), Unrestricted: s.sandbox == "off",
+		Cwd: cwd, Writable: writable, Unrestricted: s.sandbox == "off",
 		Lifted: func(path string) bool {
 			return slices.ContainsFunc(lifted, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 		},

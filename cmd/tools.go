@@ -147,7 +147,7 @@ func callTool(ctx context.Context, a *app, name string) error {
 		return err
 	}
 	s := mergeSettings(&a.run, nil, cfg)
-	pol, err := a.loadPolicy(&a.run, nil, s, cwd)
+	pol, err := a.loadPolicy(&a.run, s, cwd)
 	if err != nil {
 		return err
 	}
