@@ -11,8 +11,9 @@ import (
 // after the end. The readers of the wire formats embed it.
 type emitter struct {
 	yield func(Delta, error) bool
-	// opened, ended: the response has begun, has ended with Finish.
-	opened, ended bool
+	// accepted, opened, ended: the server has taken the request, the response
+	// has begun, has ended with Finish.
+	accepted, opened, ended bool
 	// gone says that the caller wants no more.
 	gone  bool
 	calls []*openCall
@@ -40,11 +41,18 @@ func (e *emitter) send(d Delta) {
 	}
 }
 
-func (e *emitter) open() {
-	if !e.opened {
-		e.opened = true
+// accept says that the server has taken the request, once.
+func (e *emitter) accept() {
+	if !e.accepted {
+		e.accepted = true
 		e.send(Delta{Kind: Opened})
 	}
+}
+
+// open says that the response has begun: something of it has arrived.
+func (e *emitter) open() {
+	e.accept()
+	e.opened = true
 }
 
 func (e *emitter) text(s string) {
@@ -165,7 +173,7 @@ func (e *emitter) finished() bool { return e.ended }
 // left says that the caller wants no more.
 func (e *emitter) left() bool { return e.gone }
 
-// begun says that Opened was sent.
+// begun says that something of a response has arrived.
 func (e *emitter) begun() bool { return e.opened }
 
 // counted returns the usage, or nil where the server counted nothing: zeros

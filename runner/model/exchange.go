@@ -19,6 +19,7 @@ import (
 // makes most of it.
 type eventReader interface {
 	begin(yield func(Delta, error) bool)
+	accept()
 	// read takes one event; its error ends the stream.
 	read(name string, data []byte) error
 	// cut takes the stream's clean end and returns the error that it is, if
@@ -48,6 +49,9 @@ func (p *endpoint) exchange(ctx context.Context, send func(ctx context.Context, 
 		return
 	}
 	r.begin(yield)
+	// The clock of the stream begins here: a server that has accepted the
+	// request and then says nothing must not get the longer one.
+	r.accept()
 	err = p.readBody(ctx, res.Body, r)
 	switch {
 	case r.finished():
