@@ -24,7 +24,26 @@ type masker struct {
 // minSecret is the shortest value that is masked. Shorter ones are parts of
 // ordinary words and numbers: masking them would destroy the stream and, by
 // showing where it is destroyed, tell the secret.
-const minSecret = 8
+const minSecret = 6
+
+// minPlain is from where on also numbers and words of settings are masked.
+const minPlain = 8
+
+// settingWords are values that say how something is set, and hide nothing.
+var settingWords = []string{
+	"default", "disable", "disabled", "enable", "enabled", "manager", "manual",
+	"normal", "optional", "private", "public", "require", "required", "unknown",
+	"always", "nobody", "oauth2", "system", "docker", "github", "gitlab", "google",
+}
+
+// ordinary tells whether a short value is too ordinary to be masked.
+func ordinary(secret string) bool {
+	if len(secret) >= minPlain {
+		return false
+	}
+	digits := strings.Trim(secret, "0123456789") == ""
+	return digits || slices.Contains(settingWords, strings.ToLower(secret))
+}
 
 // newMasker returns a masker for secrets by name.
 func newMasker(secrets map[string]string) *masker {
@@ -38,6 +57,13 @@ func newMasker(secrets map[string]string) *masker {
 		for _, form := range forms(secrets[name]) {
 			m.addValue(newValue(marker(name), form))
 		}
+		if secret := strings.TrimSpace(secrets[name]); len(secret) >= minSecret && !ordinary(secret) {
+			for _, form := range encodedForms(secret) {
+				v := newValue(marker(name), form)
+				v.wrapped = true
+				m.addValue(v)
+			}
+		}
 	}
 	for i := range knownShapes {
 		m.addShape(&knownShapes[i])
@@ -50,7 +76,7 @@ func newMasker(secrets map[string]string) *masker {
 // itself.
 func forms(secret string) []string {
 	secret = strings.TrimSpace(secret)
-	if len(secret) < minSecret {
+	if len(secret) < minSecret || ordinary(secret) {
 		return nil
 	}
 	unix := strings.ReplaceAll(secret, "\r\n", "\n")
@@ -61,7 +87,7 @@ func forms(secret string) []string {
 	out = append(out, strings.ReplaceAll(unix, "\n", "\r\n"))
 	for line := range strings.SplitSeq(unix, "\n") {
 		line = strings.TrimSpace(line)
-		if len(line) >= 2*minSecret && !strings.HasPrefix(line, "-----") {
+		if len(line) >= 2*minPlain && !strings.HasPrefix(line, "-----") {
 			out = append(out, line)
 		}
 	}
@@ -100,6 +126,10 @@ func (m *masker) addValue(v *value) {
 		return
 	}
 	m.mark(c, '\\')
+	if v.wrapped {
+		m.mark(c, '\n')
+		m.mark(c, '\r')
+	}
 	if second := v.units[1]; second.slashes == 0 {
 		m.mark(c, second.text[0])
 	}
@@ -318,6 +348,8 @@ func wordByte(c byte) bool {
 type value struct {
 	marker string
 	units  []unit
+	// wrapped says that line ends may stand between the characters.
+	wrapped bool
 }
 
 // unit is one character with the backslashes before it. The last unit of a
@@ -363,7 +395,14 @@ const maxSlashes = 64
 // match returns how many bytes of s, from its start, are the secret. more says
 // that s ended before it was clear.
 func (v *value) match(s string) (n int, more bool) {
-	for _, u := range v.units {
+	for i, u := range v.units {
+		if v.wrapped && i > 0 {
+			skip, more := skipBreaks(s[n:])
+			if more {
+				return 0, true
+			}
+			n += skip
+		}
 		slashes := 0
 		for n+slashes < len(s) && s[n+slashes] == '\\' && slashes < maxSlashes {
 			slashes++
