@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"drover/cmd/config"
+	"drover/output"
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner/model"
@@ -51,6 +52,9 @@ func (e exitWith) Error() string { return e.code.Name() }
 // Main runs the command line and returns the exit code of the process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: os.Getenv, environ: os.Environ}
+	// Anything may fail before the settings are read; until then the names of
+	// variables have to do.
+	a.redactor(redactNames(config.Early(a.getenv), &model.OpenedModel{}, a.environ()))
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -65,13 +69,9 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 		return int(quiet.code)
 	}
 	f := asFault(err)
-	if a.redact == nil {
-		// No settings have been read; the names of variables have to do.
-		a.redactor(redactNames(&config.Config{}, &model.OpenedModel{}, a.environ()))
-	}
 	a.printError(f)
 	if a.debug && f.Err != nil {
-		fmt.Fprintf(stderr, "  cause: %v\n", f.Err)
+		fmt.Fprintf(stderr, "  cause: %s\n", output.Clean(a.redact.String(f.Err.Error())))
 	}
 	if isRun(args) && !a.finished {
 		a.loneFinish(f)

@@ -40,7 +40,7 @@ func (a *app) loneFinish(f *fault.Error) {
 	}
 	runner.Finish(log, runner.Outcome{End: *runner.StopFor(f)})
 	if err := log.Close(); err != nil {
-		fmt.Fprintf(a.stderr, "drover: %v\n", err)
+		fmt.Fprintf(a.stderr, "drover: %s\n", a.redact.String(err.Error()))
 	}
 }
 

@@ -124,15 +124,9 @@ func (a *app) redactor(secrets map[string]string) *event.Redactor {
 // redactNames collects the values that must never be shown: the provider's
 // keys, and the variables that the config names or whose names tell.
 func redactNames(cfg *config.Config, m *model.OpenedModel, environ []string) map[string]string {
-	secrets := map[string]string{}
+	secrets := cfg.Secrets(environ)
 	for name, value := range m.Secrets {
 		secrets[name] = value
-	}
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if cfg.IsSecret(name) {
-			secrets[name] = value
-		}
 	}
 	return secrets
 }

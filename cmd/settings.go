@@ -12,6 +12,7 @@ import (
 	"drover/cmd/config"
 	"drover/output/fault"
 	"drover/runner"
+	"drover/runner/model"
 	"drover/tools"
 	"drover/tools/policy"
 )
@@ -102,14 +103,29 @@ func (s settings) writable(cwd string) []string {
 }
 
 func (a *app) loadConfig(o *runOptions, cwd string) (*config.Config, error) {
-	return config.Load(config.Options{Getenv: a.getenv, Environ: a.environ(), Cwd: cwd, TrustProject: o.trustProject})
+	cfg, err := config.Load(config.Options{Getenv: a.getenv, Environ: a.environ(), Cwd: cwd, TrustProject: o.trustProject})
+	if err == nil {
+		// From here on the errors are masked with what the config names, too.
+		a.redactor(redactNames(cfg, &model.OpenedModel{}, a.environ()))
+	}
+	return cfg, err
+}
+
+// userPolicy is the user's policy file, "" without a home: a relative name
+// would be a file of the current folder, which may be anybody's.
+func userPolicy(getenv func(string) string) string {
+	home := config.Home(getenv)
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(home, "policy.yaml")
 }
 
 func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy, error) {
 	home := a.getenv("HOME")
 	return policy.Load(policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
-		User:    filepath.Join(config.Home(a.getenv), "policy.yaml"),
+		User:    userPolicy(a.getenv),
 		Project: filepath.Join(cwd, ".drover", "policy.yaml"), TrustProject: o.trustProject,
 		Inline: s.inlinePolicy, InlineName: s.inlinePolicyName,
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo,

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,7 +110,7 @@ func newToolsCallCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "call NAME",
 		Short: "Call one tool with the input on stdin",
-		Long:  "Call one tool. Its input is read from standard input: JSON arguments, or the text itself\nfor a freeform tool. The call is judged by the policy like an agent's. The result is\nprinted to standard output. Exit 0, 1 if the tool reports an error, 2 for a wrong\ncommand line, 10 if the policy refuses.\n\napply_patch is called in its standalone form: it overwrites, takes the first match, and\napplies its files in order.",
+		Long:  "Call one tool. Its input is read from standard input: JSON arguments, or the text itself\nfor a freeform tool. The call is judged by the policy like an agent's. The result is\nprinted to standard output as it is: secrets are masked in error messages only. Exit 0, 1 if the tool reports an error, 2 for a wrong\ncommand line, 10 if the policy refuses.\n\napply_patch is called in its standalone form: it overwrites, takes the first match, and\napplies its files in order.",
 		Args:  exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.set = c.Flags().Changed
@@ -181,7 +182,10 @@ func (a *app) judgeAndCall(ctx context.Context, t tools.Tool, env tools.Env, pol
 	if spec.Name == "apply_patch" {
 		// The form that scripts know: exit 0, 1 or 2, its own messages, and
 		// nothing is checked before the first file but the policy.
-		return exitCode(patch.Main(env.Cwd, nil, strings.NewReader(input), a.stdout, a.stderr))
+		var messages bytes.Buffer
+		code := patch.Main(env.Cwd, nil, strings.NewReader(input), a.stdout, &messages)
+		_, _ = a.stderr.Write(a.redact.Bytes(messages.Bytes())) // there is nowhere left to tell of it
+		return exitCode(code)
 	}
 	if err != nil {
 		fmt.Fprintln(a.stdout, err)

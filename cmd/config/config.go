@@ -75,6 +75,9 @@ type Config struct {
 	Providers map[string]model.ProviderConfig
 	// ShellEnvironment is the shell_environment_policy.
 	ShellEnvironment tools.ShellEnvironment
+	// NetworkClosed says that a file or a variable closes the network, and not
+	// merely that none opens it.
+	NetworkClosed bool
 	// Redact are names of variables whose values are secrets, as listed. See
 	// IsSecret for the others.
 	Redact []string
@@ -148,6 +151,7 @@ func Load(o Options) (*Config, error) {
 	if err := v.Unmarshal(&c.Settings); err != nil {
 		return nil, &fault.Error{Code: "config_invalid", What: "the config cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
 	}
+	c.NetworkClosed = v.IsSet("network") && !c.Network
 	return c, nil
 }
 
@@ -200,11 +204,7 @@ func (c *Config) readVariables(v *viper.Viper, o Options) error {
 		v.Set(k.name, value)
 		env.Set(k.name, value)
 	}
-	for _, name := range strings.Split(o.Getenv(envPrefix+"REDACT"), ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			c.addRedact(name)
-		}
-	}
+	c.readRedact(o.Getenv)
 	c.warnOfMisspelt(append(names, envPrefix+"REDACT"), o.Environ)
 	if err := env.Unmarshal(&c.Env); err != nil {
 		return errors.New("decode variables: " + err.Error())
@@ -227,23 +227,6 @@ func (c *Config) warnOfMisspelt(known, environ []string) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("the variable %s is no setting, did you mean %s%s?", strict.Shorten(name), envPrefix, near))
 		}
 	}
-}
-
-// IsSecret tells whether the value of a variable must never be shown: it is
-// listed under redact, holds the key of a provider, or has a name like *_KEY,
-// *_TOKEN, *SECRET* or *PASSWORD*, in any case.
-func (c *Config) IsSecret(name string) bool {
-	if slices.Contains(c.Redact, name) {
-		return true
-	}
-	for _, p := range c.Providers {
-		if p.APIKeyEnv == name && name != "" {
-			return true
-		}
-	}
-	upper := strings.ToUpper(name)
-	return strings.HasSuffix(upper, "_KEY") || strings.HasSuffix(upper, "_TOKEN") ||
-		strings.Contains(upper, "SECRET") || strings.Contains(upper, "PASSWORD")
 }
 
 //go:embed config.schema.json

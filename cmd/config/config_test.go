@@ -283,10 +283,38 @@ func TestSecretsAreKnownByName(t *testing.T) {
 	c := &Config{Redact: []string{"MINE"}, Providers: map[string]model.ProviderConfig{"x": {APIKeyEnv: "ACCESS"}, "y": {}}}
 	for name, want := range map[string]bool{
 		"MINE": true, "ACCESS": true, "OPENAI_API_KEY": true, "github_token": true, "CLIENT_SECRET_ID": true, "DB_PASSWORD_2": true,
-		"PATH": false, "KEYBOARD": false, "TOKENS_PER_MIN": false, "": false,
+		"TOKEN": true, "NPMTOKEN": true, "KEY": true, "DB_PASSWD": true, "PASSWD": true, "MYSQL_PWD": true, "SMTP_PASS": true, "SSHPASS": true, "GITHUB_PAT": true,
+		"MY_CREDENTIALS": true, "CREDENTIAL": true, "NPM_AUTH": true, "API_KEY_2": true, "npm_config_//host/:_authToken": true, "SESSION_COOKIE": true, "GPG-PASSPHRASE": true,
+		"PATH": false, "KEYBOARD": false, "TOKENS_PER_MIN": false, "": false, "PWD": false, "OLDPWD": false, "SSH_AUTH_SOCK": false,
+		"MAX_TOKENS": false, "COMPASS": false, "API_KEY_ID": false, "GIT_AUTHOR_NAME": false, "MONKEY": false, "COMPAT": false,
 	} {
 		if got := c.IsSecret(name); got != want {
 			t.Errorf("%q: got %v", name, got)
+		}
+	}
+}
+
+func TestPasswordsInAddressesAreSecrets(t *testing.T) {
+	c := &Config{}
+	for entry, want := range map[string][]string{
+		"DATABASE_URL=postgres://me:s3cr%40tpw@db:5432/x": {"me:s3cr%40tpw@", "s3cr%40tpw", "s3cr@tpw"},
+		"REDIS=redis://:topsecret@r:6379/0":               {":topsecret@", "topsecret"},
+		"TEST_DB=postgres://postgres:postgres@localhost/": {"postgres:postgres@"},
+		"HTTPS_PROXY=http://a:pw@proxy":                   {"a:pw@"},
+		"MYSQL_DSN=app:p@ss:word@tcp(db)/x":               {"app:p@ss:word@", "p@ss:word"},
+		"DATABASE_URL=postgres://me@db/x":                 nil,
+		"HOMEPAGE=https://example.com/a:b@c":              nil,
+		"MAIL=to:somebody@example.com":                    nil,
+		"DOCS_URL=https://example.com:443/@scope":         nil,
+	} {
+		var got []string
+		secrets := c.Secrets([]string{entry})
+		name, _, _ := strings.Cut(entry, "=")
+		for ; len(got) < len(secrets); name += " " {
+			got = append(got, secrets[name])
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", entry, d)
 		}
 	}
 }

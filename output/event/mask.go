@@ -95,14 +95,15 @@ func forms(secret string) []string {
 }
 
 // marker is what stands in place of a secret. It must stay inside a JSON
-// string and on one line, whatever the name is.
+// string and on one line, whatever the name is. Blanks at the end of a name
+// only tell several values of one variable apart.
 func marker(name string) string {
 	return "[secret:" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.-", r) {
 			return r
 		}
 		return '_'
-	}, name) + "]"
+	}, strings.TrimRight(name, " ")) + "]"
 }
 
 func (m *masker) addValue(v *value) {
