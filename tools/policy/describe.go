@@ -170,22 +170,41 @@ func (r *rule) idle() string {
 	if r.kind != KindTool || len(r.tool) == 0 {
 		return ""
 	}
+	name := ""
 	for _, t := range r.tool {
-		if !t.literal {
-			return ""
+		known := false
+		for _, tool := range catalogue {
+			if !t.match(tool) {
+				continue
+			}
+			if known = true; judgedBy[tool] == "" {
+				return ""
+			}
+			if name == "" {
+				name = tool
+			}
 		}
-		if _, ok := judgedBy[t.text]; !ok {
+		if !known {
 			return ""
 		}
 	}
-	return fmt.Sprintf("calls of %q are judged by %s, not by the name of the tool", r.tool[0].text, judgedBy[r.tool[0].text])
+	if by := judgedBy[name]; by != nothing {
+		return fmt.Sprintf("calls of %q are judged by %s, not by the name of the tool", name, by)
+	}
+	return fmt.Sprintf("calls of %q are allowed without a rule", name)
 }
 
-// judgedBy names what decides about tools that allow and ask rules for tools
-// have no effect on.
+// nothing says that a tool has no outside effect.
+const nothing = "nothing"
+
+// judgedBy names what decides about tools that allow rules for tools have no
+// effect on.
 var judgedBy = map[string]string{
 	"exec_command": "argv", "shell": "argv", "shell_command": "argv", "local_shell": "argv", "apply_patch": "path", "write_file": "path",
-	"search_in_files": "path", "list_dir": "path", "view_image": "path",
+	"search_in_files": "path", "list_dir": "path", "view_image": "path", "write_stdin": nothing, "drover_help": nothing,
+	"update_plan": nothing, "get_goal": nothing, "create_goal": nothing, "update_goal": nothing, "tool_search": nothing,
+	"tool_suggest": nothing, "wait_agent": nothing, "list_agents": nothing, "close_agent": nothing, "exec": nothing, "wait": nothing,
+	"report_agent_job_result": nothing,
 }
 
 // beaten returns which deny rule always decides before an allow rule.

@@ -341,6 +341,9 @@ rules:
   - {id: push, effect: allow, argv: [git, push, origin]}
   - {id: no-push, effect: deny, argv: [git, push]}
   - {id: idle, effect: allow, tool: [exec_command]}
+  - {id: globbed, effect: allow, tool: ["shell*"]}
+  - {id: plan, effect: allow, tool: [update_plan]}
+  - {id: agents, effect: allow, tool: [exec_command, spawn_agent]}
   - {id: paths, effect: allow, path: ["src/**"], access: [write]}
   - {id: no-paths, effect: deny, path: ["**"], access: [write, delete]}
   - {id: reads, effect: allow, path: ["src/**"]}
@@ -349,16 +352,16 @@ rules:
 	for _, f := range p.Lint() {
 		got[f.RuleID] += f.Message
 	}
-	for id, part := range map[string]string{"all": "every command", "py": "whatever it is told", "make": "whatever", "push": `"no-push" always`, "idle": "judged by argv", "paths": `"no-paths" always`, "": "no tests"} {
+	for id, part := range map[string]string{"all": "every command", "py": "whatever it is told", "make": "whatever", "push": `"no-push" always`, "idle": "judged by argv", "globbed": "judged by argv", "plan": "without a rule", "paths": `"no-paths" always`, "": "no tests"} {
 		if !strings.Contains(got[id], part) {
 			t.Errorf("%s: got %q, want %q", id, got[id], part)
 		}
 	}
-	if got["fine"]+got["reads"] != "" || len(got) != 7 {
+	if got["fine"]+got["reads"]+got["agents"] != "" || len(got) != 9 {
 		t.Errorf("got %v", got)
 	}
 	shown := p.Rules()
-	if len(shown) != 10 || shown[4].Match != "argv: [git, push, origin]" || shown[7].Match != "path: [src/**] access: [write]" || shown[0].Line != 4 {
+	if len(shown) != 13 || shown[4].Match != "argv: [git, push, origin]" || shown[10].Match != "path: [src/**] access: [write]" || shown[0].Line != 4 {
 		t.Errorf("got %+v", shown)
 	}
 }

@@ -139,8 +139,8 @@ type Call struct {
 	Args json.RawMessage
 	// Agent is the path of the calling agent; empty is the root.
 	Agent string
-	// Actions are judged one by one. Without any, only a deny rule that names
-	// the tool stops the call.
+	// Actions are judged one by one. Without any, only a deny or ask rule that
+	// names the tool stops the call.
 	Actions []Action
 }
 
@@ -224,14 +224,20 @@ func (p *Policy) Decide(c Call) Verdict {
 		c.Agent = "/root"
 	}
 	c.Tool = canonicalTool(c.Tool)
-	if r := p.deniedTool(&c); r != nil {
+	if r := p.toolRule(&c, p.set(KindTool).deny); r != nil {
 		part := p.rulePart(Tool(c.Tool, c.Args), r)
 		return p.verdict([]Part{part})
 	}
-	if len(c.Actions) == 0 {
-		return p.verdict([]Part{{Action: Tool(c.Tool, c.Args), Effect: Allow, DecidedBy: byDefault}})
-	}
 	var parts []Part
+	if r := p.toolRule(&c, p.set(KindTool).ask); r != nil {
+		parts = append(parts, p.rulePart(Tool(c.Tool, c.Args), r))
+	}
+	if len(c.Actions) == 0 {
+		if len(parts) == 0 {
+			parts = []Part{{Action: Tool(c.Tool, c.Args), Effect: Allow, DecidedBy: byDefault}}
+		}
+		return p.verdict(parts)
+	}
 	for i := range c.Actions {
 		parts = p.judge(parts, &c, &c.Actions[i])
 	}
@@ -268,20 +274,14 @@ func (p *Policy) verdict(parts []Part) Verdict {
 	return v
 }
 
-// deniedTool returns the deny rule that stops the call because of its tool's
-// name, or nil.
-func (p *Policy) deniedTool(c *Call) *rule {
-	set := p.byKind[KindTool]
-	if set == nil || len(set.deny) == 0 {
+// toolRule returns the first of the rules that stops the call because of its
+// tool's name or arguments, whatever actions it declares, or nil.
+func (p *Policy) toolRule(c *Call, rules []*rule) *rule {
+	if len(rules) == 0 {
 		return nil
 	}
 	a := Tool(c.Tool, c.Args)
-	for _, r := range set.deny {
-		if r.matches(p, &subject{call: c, action: &a}) {
-			return r
-		}
-	}
-	return nil
+	return firstMatch(p, rules, &subject{call: c, action: &a})
 }
 
 // Denied tells whether the tool is refused whatever its arguments and whoever

@@ -44,6 +44,31 @@ rules:
 	}
 }
 
+func TestAskRulesForToolsStopCallsThatDeclareOtherActions(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		call Call
+		want Effect
+	}{
+		{`tool: [exec_command]`, run("ls"), Ask}, {`tool: ["exec_*"]`, run("ls"), Ask}, {`tool: [exec_command]`, run("rm x"), Deny},
+		{`tool: [container.exec]`, Call{Tool: "shell", Actions: []Action{Exec("/w", "ls")}}, Ask},
+		{`tool: [shell]`, Call{Tool: "container.exec", Actions: []Action{Exec("/w", "ls")}}, Ask},
+		{`tool: [applypatch]`, Call{Tool: "apply_patch", Actions: []Action{Write("/w/a", "")}}, Ask},
+		{`tool: [shell]`, run("ls"), Allow}, {`tool: [update_plan]`, Call{Tool: "update_plan"}, Ask},
+		{`tool: [exec_command], agent: ["/root/a"]`, run("ls"), Allow},
+		{`args: {/cmd: ["ls*"]}`, Call{Tool: "exec_command", Args: json.RawMessage(`{"cmd":"ls -l"}`), Actions: []Action{Exec("/w", "ls", "-l")}}, Ask},
+	} {
+		p := load(t, "version: 1\ndefault: allow\nrules:\n  - {id: a, effect: ask, "+c.rule+"}\n  - {id: d, effect: deny, argv: [rm]}\n")
+		if v := p.Decide(c.call); v.Effect != c.want || c.want == Ask && v.RuleID != "a" {
+			t.Errorf("%s: got %s by %q, want %s", c.rule, v.Effect, v.RuleID, c.want)
+		}
+	}
+	p := load(t, "version: 1\nrules: [{id: a, effect: allow, tool: [exec_command]}]")
+	if v := p.Decide(run("touch x")); v.Effect != Deny {
+		t.Errorf("an allow rule for a tool allows its commands: %+v", v)
+	}
+}
+
 func spawn(args string) Call {
 	return Call{Tool: "spawn_agent", Args: json.RawMessage(args), Actions: []Action{Tool("spawn_agent", json.RawMessage(args))}}
 }
