@@ -4,6 +4,9 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"drover/output/event"
 	"drover/output/fault"
@@ -104,7 +107,7 @@ func (s *session) cutByLength(resp *response) (event.TurnInput, *Stop) {
 // not match the schema, or because a check fails.
 func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput, *Stop) {
 	s.answer(text)
-	if strings.TrimSpace(text) == "" {
+	if !visible(text) {
 		return "", &Stop{Exit: fault.Incomplete, Reason: "empty_answer", Err: &event.Err{
 			Code: "empty_answer", Message: "the model ended without calls and without an answer",
 		}}
@@ -112,11 +115,22 @@ func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput
 	if next, stop := s.matchSchema(text); next != "" || stop != nil {
 		return next, stop
 	}
-	if stop := s.spentStop(); stop != nil && len(s.Checks) > 0 {
+	// The answer is kept, but a run that is out of budget is no success.
+	if stop := s.spentStop(); stop != nil {
 		return "", stop
 	}
 	return s.runChecks(ctx)
 }
+
+// visible tells whether a reader would see anything of a text.
+func visible(text string) bool {
+	return strings.ContainsFunc(ansi.Strip(text), func(r rune) bool {
+		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.M, r) && !strings.ContainsRune(blanks, r)
+	})
+}
+
+// blanks are letters and symbols without a look.
+const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
 // finishTurn closes the turn's line; after it no call of the turn is open.
 func (s *session) finishTurn(stop *Stop) {

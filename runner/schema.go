@@ -88,7 +88,8 @@ func (s *session) matchSchema(text string) (event.TurnInput, *Stop) {
 	if err == nil {
 		s.outcome.StructuredOutput, s.outcome.StructuredError = value, ""
 	} else {
-		s.outcome.StructuredError = err.Error()
+		// A failed check may have sent back an answer that matched.
+		s.outcome.StructuredOutput, s.outcome.StructuredError = nil, err.Error()
 	}
 	s.mu.Unlock()
 	if err == nil {

@@ -20,6 +20,8 @@
 //   - A good stream ends with exactly one Finish and no error. A stream that
 //     broke, or ended without its end marker, ends with an Error and no Finish.
 //   - Nothing follows Finish or an error.
+//   - A response that ends with ToolCalls has a call. Watch holds every
+//     provider to this: a server that announced calls has lost them.
 package model
 
 import (

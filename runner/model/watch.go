@@ -20,10 +20,16 @@ func Watch(ctx context.Context, clocks Clocks, p Provider, req *Request) iter.Se
 		defer c.stop()
 		c.set(clocks.FirstByte, ErrFirstByte)
 		c.run()
+		calls := false
 		for d, err := range p.Stream(own, req) {
 			c.stop()
+			calls = calls || d.Kind == CallStart
 			if err != nil {
 				yield(Delta{}, watchError(ctx, own, err))
+				return
+			}
+			if d.Kind == Finish && d.Reason == ToolCalls && !calls {
+				yield(Delta{}, errNoCalls)
 				return
 			}
 			if !yield(d, nil) || d.Kind == Finish {
@@ -39,6 +45,8 @@ func Watch(ctx context.Context, clocks Clocks, p Provider, req *Request) iter.Se
 }
 
 var errNoEnd = &Error{Kind: ErrCut, Retryable: true, Message: "the stream ended before the response was complete"}
+
+var errNoCalls = &Error{Kind: ErrMalformed, Retryable: true, Message: "the server ended the response for its calls, but sent none"}
 
 // hasContent tells whether the delta brings the answer forward.
 func (d *Delta) hasContent() bool {
