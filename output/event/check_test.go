@@ -139,6 +139,8 @@ func tellSecondTurn(log *Log) {
 	log.Emit(turn, FileChangedEvent{ToolCallID: "c5", Path: "loop.go", Kind: "modify", Added: 14, Removed: 3})
 	status("c5", "apply_patch", StatusDone)
 	log.Emit(turn, ToolResultEvent{ToolCallID: "c5", ToolName: "apply_patch", Display: "1 file changed", Summary: "loop.go +14 −3"})
+	log.Emit(turn, InputRequestedEvent{CorrelationID: "q1", Kind: "question", Prompt: "Where to?", Choices: []string{"staging", "production"}})
+	log.Emit(turn, InputResolvedEvent{CorrelationID: "q1", DecidedBy: "policy", Reason: "nobody can answer"})
 	log.Emit(turn, LimitReachedEvent{Limit: "wall_s", Value: 6, Max: 6, Scope: "run"})
 	log.Emit(turn, ErrorEvent{Code: "wall_s", Message: "the time limit of 6s was reached", Fatal: true})
 	log.Emit(turn, TurnFinishedEvent{Status: "interrupted", StopReason: "wall_s"})

@@ -75,7 +75,8 @@ var allKinds = []kind{
 	kindOf[ToolCallStartEvent](), kindOf[ToolCallArgsDeltaEvent](), kindOf[ToolCallEvent](),
 	kindOf[ToolDecisionEvent](), kindOf[ToolStatusEvent](), kindOf[ToolResultEvent](), kindOf[ToolIncompleteEvent](),
 	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalCompletedEvent](),
-	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
+	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](),
+	kindOf[InputRequestedEvent](), kindOf[InputResolvedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
 	kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
 	kindOf[HeartbeatEvent](),
 }

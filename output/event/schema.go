@@ -122,6 +122,7 @@ func valuesOf() map[reflect.Type][]string {
 		reflect.TypeFor[IncompleteReason](): {"turn_ended", "cancelled", "timeout", "limit", "provider_error", "crash"},
 		reflect.TypeFor[DecisionEffect]():   {"allow", "deny", "would_allow", "would_deny"},
 		reflect.TypeFor[Decider]():          {"policy", "default", "grant", "hook", "approver", "tty", "timeout", "sandbox", "dry_run", "yolo"},
+		reflect.TypeFor[InputKind]():        {"question", "elicitation", "permission"},
 		reflect.TypeFor[Layer]():            {"managed", "flag", "user", "project", "builtin"},
 		reflect.TypeFor[Scope]():            {"once", "session", "always"},
 		reflect.TypeFor[Stream]():           {"stdout", "stderr", "tty"},

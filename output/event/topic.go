@@ -26,7 +26,7 @@ func TopicOf(b Body) Topic {
 	case ToolCallStartEvent, ToolCallArgsDeltaEvent, ToolCallEvent, ToolStatusEvent,
 		ToolResultEvent, ToolIncompleteEvent, FileChangedEvent, PlanUpdatedEvent:
 		return TopicToolCalls
-	case ToolDecisionEvent:
+	case ToolDecisionEvent, InputRequestedEvent, InputResolvedEvent:
 		return TopicApprovals
 	case TerminalNewRunningEvent, TerminalAppendStringEvent, TerminalCompletedEvent:
 		return TopicTerminalStream

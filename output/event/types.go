@@ -273,6 +273,26 @@ type PlanUpdatedEvent struct {
 	Explanation string     `json:"explanation,omitempty"`
 }
 
+// Questions.
+
+// InputRequestedEvent is a question to a person, by a tool or a server.
+type InputRequestedEvent struct {
+	CorrelationID string    `json:"correlation_id"`
+	Kind          InputKind `json:"kind"`
+	Prompt        string    `json:"prompt"`
+	Choices       []string  `json:"choices,omitempty"`
+	ToolCallID    string    `json:"tool_call_id,omitempty"`
+}
+
+// InputResolvedEvent is the outcome of a question. The answer itself is in the
+// result of the call.
+type InputResolvedEvent struct {
+	CorrelationID string  `json:"correlation_id"`
+	Answered      bool    `json:"answered"`
+	DecidedBy     Decider `json:"decided_by"`
+	Reason        string  `json:"reason,omitempty"`
+}
+
 // Plumbing.
 
 // UsageEvent is one provider call.
@@ -410,6 +430,12 @@ func (FileChangedEvent) Type() string { return "file.changed" }
 
 // Type returns "plan.updated".
 func (PlanUpdatedEvent) Type() string { return "plan.updated" }
+
+// Type returns "input.requested".
+func (InputRequestedEvent) Type() string { return "input.requested" }
+
+// Type returns "input.resolved".
+func (InputResolvedEvent) Type() string { return "input.resolved" }
 
 // Type returns "usage".
 func (UsageEvent) Type() string { return "usage" }

@@ -47,6 +47,9 @@ type DecisionEffect string
 // timeout, sandbox, dry_run or yolo.
 type Decider string
 
+// InputKind is what is asked for: question, elicitation or permission.
+type InputKind string
+
 // Layer is where a rule comes from: managed, flag, user, project or builtin.
 type Layer string
 
