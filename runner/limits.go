@@ -114,8 +114,7 @@ func (r *run) check(limit string, value, budget float64, exit fault.Exit) *Stop 
 		return nil
 	}
 	if value >= budget {
-		r.limitReached(limit, value, budget)
-		return limitStop(limit, value, budget, exit)
+		return r.tellLimit(limitStop(limit, value, budget, exit))
 	}
 	if value >= warnAt*budget && r.once("warn "+limit) {
 		r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.LimitWarningEvent{Limit: limit, Value: value, Max: budget, Scope: "run"})
@@ -123,16 +122,26 @@ func (r *run) check(limit string, value, budget float64, exit fault.Exit) *Stop 
 	return nil
 }
 
+// limitStop is the stop for a budget that is spent.
 func limitStop(limit string, value, budget float64, exit fault.Exit) *Stop {
-	return &Stop{Exit: exit, Reason: "limit_" + limit, Err: &event.Err{
+	return &Stop{limit: &event.LimitReachedEvent{Limit: limit, Value: value, Max: budget, Scope: "run"}, Exit: exit, Reason: "limit_" + limit, Err: &event.Err{
 		Code: "limit_" + limit, Message: fmt.Sprintf("the limit of %s was reached: %g of %g", limit, value, budget),
 	}}
 }
 
-func (r *run) limitReached(limit string, value, budget float64) {
-	if r.once("reached " + limit) {
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.LimitReachedEvent{Limit: limit, Value: value, Max: budget, Scope: "run"})
+// tellLimit tells the stream once which limit a stop is about, and returns the
+// stop.
+func (r *run) tellLimit(stop *Stop) *Stop {
+	if stop.limit == nil {
+		return stop
 	}
+	// Who comes second waits, so that what follows from the stop is behind it.
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	if r.once("reached " + stop.limit.Limit) {
+		r.Log.Emit(event.Origin{SessionID: r.SessionID}, *stop.limit)
+	}
+	return stop
 }
 
 // once tells whether key is asked for the first time in this run.
@@ -149,10 +158,11 @@ func (r *run) once(key string) bool {
 	return true
 }
 
-// stopOf is the stop with which ctx was cancelled.
+// stopOf is the stop with which ctx was cancelled. A clock that has run out is
+// told here and not by the clock, which must not wait for a reader.
 func (r *run) stopOf(ctx context.Context) *Stop {
 	if stop, ok := context.Cause(ctx).(*Stop); ok {
-		return stop
+		return r.tellLimit(stop)
 	}
 	return &Stop{Exit: fault.Interrupted, Reason: "cancelled"}
 }

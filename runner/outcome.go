@@ -15,6 +15,8 @@ type Stop struct {
 	// Reason is a stable snake_case code; prose is in Err.
 	Reason string
 	Err    *event.Err
+	// limit is told in the stream by whoever notices the stop first.
+	limit *event.LimitReachedEvent
 }
 
 // Error returns the reason.
@@ -79,8 +81,10 @@ func (o *Outcome) Fail(stop *Stop) {
 	}
 }
 
-// Finish emits the last line of a run.
-func Finish(log *event.Log, o Outcome) {
+// Finish emits the last line of a run and closes the log, in one step. It tells
+// whether it was the first to do so; if not, it does nothing. The error is that
+// of closing.
+func Finish(log *event.Log, o Outcome) (first bool, err error) {
 	e := event.RunFinishedEvent{
 		Status: event.RunStatus(o.End.Exit.Status()), ExitCode: int(o.End.Exit),
 		Reason: o.End.Reason, Error: o.End.Err,
@@ -95,5 +99,5 @@ func Finish(log *event.Log, o Outcome) {
 	if e.Denials == nil {
 		e.Denials = []event.Denial{}
 	}
-	log.Emit(event.Origin{SessionID: o.SessionID}, e)
+	return log.Finish(event.Origin{SessionID: o.SessionID}, e)
 }

@@ -31,9 +31,10 @@ func (r *run) waitFor(on event.WaitingOn, callID string) {
 // heartbeatEvery is how long the stream may be silent.
 const heartbeatEvery = 15 * time.Second
 
-// watchLimits watches the clocks of a run until the returned function is
-// called: the wall and idle limits end it, silence brings heartbeats.
-func (r *run) watchLimits(ctx context.Context) (stop func()) {
+// watchLimits watches the clocks of a run: the wall and idle limits end it,
+// silence brings heartbeats. quiet ends all that could still emit something;
+// stopWall, which comes later, ends the clock of the whole run.
+func (r *run) watchLimits(ctx context.Context) (quiet, stopWall func()) {
 	r.waiting.active = r.Now()
 	r.Log.Subscribe(event.TopicAll, func(e event.Event) {
 		if _, beat := e.Body.(event.HeartbeatEvent); !beat {
@@ -42,63 +43,66 @@ func (r *run) watchLimits(ctx context.Context) (stop func()) {
 			r.waiting.mu.Unlock()
 		}
 	})
-	done := make(chan struct{})
+	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() {
-		tick := time.NewTicker(r.tickEvery())
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				r.tick()
-			}
-		}
-	})
-	var wall *time.Timer
-	if r.Limits.Wall > 0 {
-		wall = time.AfterFunc(r.Limits.Wall, func() {
-			r.limitReached("wall_s", r.Limits.Wall.Seconds(), r.Limits.Wall.Seconds())
-			r.cancel(limitStop("wall_s", r.Limits.Wall.Seconds(), r.Limits.Wall.Seconds(), fault.Timeout))
-		})
+	group.Go(func() { every(ctx, time.Second, r.beat) })
+	// The idle limit has a goroutine of its own: a heartbeat can be held up by
+	// the reader whose silence the limit is for.
+	if limit := r.Limits.Idle; limit > 0 {
+		group.Go(func() { every(ctx, max(min(limit/10, time.Second), 10*time.Millisecond), r.watchIdle) })
 	}
-	return func() {
-		if wall != nil {
-			wall.Stop()
+	stopWall = func() {}
+	if limit := r.Limits.Wall; limit > 0 {
+		// It only cancels: the goroutine that notices tells the stream.
+		wall := time.AfterFunc(limit, func() { r.cancel(wallStop(limit)) })
+		stopWall = func() { wall.Stop() }
+	}
+	return func() { stop(); group.Wait() }, stopWall
+}
+
+// wallStop ends a run whose time is over.
+func wallStop(limit time.Duration) *Stop {
+	return limitStop("wall_s", limit.Seconds(), limit.Seconds(), fault.Timeout)
+}
+
+// every calls do at each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			do()
 		}
-		close(done)
-		group.Wait()
 	}
 }
 
-// tickEvery is often enough for the idle limit to be kept within a tenth.
-func (r *run) tickEvery() time.Duration {
-	if r.Limits.Idle > 0 {
-		return max(min(r.Limits.Idle/10, time.Second), 10*time.Millisecond)
-	}
-	return time.Second
-}
-
-func (r *run) tick() {
-	now := r.Now()
+// watchIdle ends a run in which nothing happens. Like the wall limit it emits
+// nothing itself.
+func (r *run) watchIdle() {
 	r.waiting.mu.Lock()
-	on, callID, since := r.waiting.on, r.waiting.callID, r.waiting.since
-	silent := now.Sub(r.waiting.active)
+	silent := r.Now().Sub(r.waiting.active)
 	r.waiting.mu.Unlock()
-	if limit := r.Limits.Idle; limit > 0 && silent >= limit {
-		r.limitReached("idle_s", silent.Seconds(), limit.Seconds())
+	if limit := r.Limits.Idle; silent >= limit {
 		r.cancel(limitStop("idle_s", silent.Seconds(), limit.Seconds(), fault.Timeout))
+	}
+}
+
+// beat breaks a long silence.
+func (r *run) beat() {
+	now := r.Now()
+	if now.Sub(r.Log.LastEmit()) < heartbeatEvery {
 		return
 	}
-	if now.Sub(r.Log.LastEmit()) >= heartbeatEvery {
-		if on == "" {
-			on = "none"
-		}
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.HeartbeatEvent{
-			WaitingOn: on, ElapsedMS: now.Sub(since).Milliseconds(), ToolCallID: callID,
-		})
+	r.waiting.mu.Lock()
+	on, callID, since := r.waiting.on, r.waiting.callID, r.waiting.since
+	r.waiting.mu.Unlock()
+	if on == "" {
+		on = "none"
 	}
+	r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.HeartbeatEvent{
+		WaitingOn: on, ElapsedMS: now.Sub(since).Milliseconds(), ToolCallID: callID,
+	})
 }

@@ -13,6 +13,7 @@ package event
 import (
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -91,6 +92,10 @@ type Attachment struct {
 	// Failed is called once, outside the log's lock, when the sink fails. It
 	// may be nil. The log has already detached the sink then.
 	Failed func(error)
+	// Abandon makes the write of the sink that is in progress, if there is one,
+	// end at once with an error, whatever the reader does. It is called outside
+	// the log's lock, and may be nil for a sink that nobody can hold up.
+	Abandon func()
 }
 
 // Options are what a Log needs from outside.
@@ -115,9 +120,12 @@ type Log struct {
 	sinks  []*attached
 	subs   map[Topic][]func(Event)
 	closed bool
-	// last is when the latest event was emitted, for heartbeats and idle
-	// limits.
+	// last is when the latest event was emitted.
 	last time.Time
+	// lastEmit is the same in nanoseconds, and writing the sink that is being
+	// written to: both can be asked for while a stuck reader holds the lock.
+	lastEmit atomic.Int64
+	writing  atomic.Pointer[attached]
 	// fitted is reused between calls so that splitting costs no allocation.
 	fitted []Body
 }
@@ -125,6 +133,8 @@ type Log struct {
 type attached struct {
 	Attachment
 	lines int64
+	// busy is when the present write began, in nanoseconds.
+	busy atomic.Int64
 }
 
 // New returns a log without sinks.
@@ -132,7 +142,9 @@ func New(o Options) *Log {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Log{opts: o, subs: map[Topic][]func(Event){}, last: o.Now()}
+	l := &Log{opts: o, subs: map[Topic][]func(Event){}, last: o.Now()}
+	l.lastEmit.Store(l.last.UnixNano())
+	return l
 }
 
 // RunID returns the run's id.
@@ -153,11 +165,26 @@ func (l *Log) Subscribe(t Topic, fn func(Event)) {
 	l.subs[t] = append(l.subs[t], fn)
 }
 
-// LastEmit is when the latest event was emitted.
-func (l *Log) LastEmit() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
+// LastEmit is when the latest event was emitted. It never waits.
+func (l *Log) LastEmit() time.Time { return time.Unix(0, l.lastEmit.Load()) }
+
+// Blocked is for how long a sink has been busy with one event, 0 if none is:
+// its reader does not read. It never waits.
+func (l *Log) Blocked() time.Duration {
+	a := l.writing.Load()
+	if a == nil {
+		return 0
+	}
+	return max(l.opts.Now().Sub(time.Unix(0, a.busy.Load())), 1)
+}
+
+// Abandon gives up the sink that is being written to: it fails, and the log
+// goes on without it. It does nothing if no sink is busy or the busy one cannot
+// be given up, and never waits.
+func (l *Log) Abandon() {
+	if a := l.writing.Load(); a != nil && a.Abandon != nil {
+		a.Abandon()
+	}
 }
 
 // Redactions is how many secrets have been masked so far.
@@ -169,7 +196,30 @@ func (l *Log) Redactions() int64 {
 
 // Emit numbers an event and hands it on. After Close it does nothing.
 func (l *Log) Emit(o Origin, b Body) {
-	for _, f := range l.emit(o, b) {
+	l.mu.Lock()
+	failures := l.emitLocked(o, b)
+	l.mu.Unlock()
+	tell(failures)
+}
+
+// Finish emits the last event and closes the log in one step, so that no event
+// can follow. It tells whether it was the first to end the log; if not, it does
+// nothing. The error is that of Close.
+func (l *Log) Finish(o Origin, b Body) (first bool, err error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return false, nil
+	}
+	failures := l.emitLocked(o, b)
+	err = l.closeLocked()
+	l.mu.Unlock()
+	tell(failures)
+	return true, err
+}
+
+func tell(failures []failure) {
+	for _, f := range failures {
 		f.Failed(f.err)
 	}
 }
@@ -179,13 +229,12 @@ type failure struct {
 	err error
 }
 
-func (l *Log) emit(o Origin, b Body) []failure {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *Log) emitLocked(o Origin, b Body) []failure {
 	if l.closed {
 		return nil
 	}
 	l.last = l.opts.Now()
+	l.lastEmit.Store(l.last.UnixNano())
 	if l.opts.Redact == nil {
 		return l.send(o, b, nil)
 	}
@@ -212,6 +261,12 @@ func (l *Log) send(o Origin, b Body, failures []failure) []failure {
 	return failures
 }
 
+// begin notes that a sink is written to from now on.
+func (l *Log) begin(a *attached) {
+	a.busy.Store(l.opts.Now().UnixNano())
+	l.writing.Store(a)
+}
+
 func (l *Log) deliver(e Event, failures []failure) []failure {
 	level := LevelOf(e.Body)
 	kept := l.sinks[:0]
@@ -227,7 +282,10 @@ func (l *Log) deliver(e Event, failures []failure) []failure {
 			end.Lines = a.lines + 1
 			out.Body = end
 		}
-		if err := a.Sink.Emit(out); err != nil {
+		l.begin(a)
+		err := a.Sink.Emit(out)
+		l.writing.Store(nil)
+		if err != nil {
 			_ = a.Sink.Close() // the sink is broken; its first error is the one that is told
 			if a.Failed != nil {
 				failures = append(failures, failure{a.Attachment, err})
@@ -252,13 +310,20 @@ func (l *Log) deliver(e Event, failures []failure) []failure {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.closeLocked()
+}
+
+func (l *Log) closeLocked() error {
 	if l.closed {
 		return nil
 	}
 	l.closed = true
 	var first error
 	for _, a := range l.sinks {
-		if err := a.Sink.Close(); err != nil && first == nil {
+		l.begin(a)
+		err := a.Sink.Close()
+		l.writing.Store(nil)
+		if err != nil && first == nil {
 			first = err
 		}
 	}

@@ -142,3 +142,73 @@ func TestConcurrentProducersShareOneOrder(t *testing.T) {
 		t.Errorf("%d secrets are masked", got)
 	}
 }
+
+// stuckSink holds up its writer until it is abandoned.
+type stuckSink struct {
+	eventSink
+	entered, abandoned chan struct{}
+}
+
+func (s *stuckSink) Emit(Event) error {
+	close(s.entered)
+	<-s.abandoned
+	return errFull
+}
+
+func TestAStuckSinkCanBeSeenAndGivenUp(t *testing.T) {
+	log := New(Options{RunID: "r"})
+	stuck, good := &stuckSink{entered: make(chan struct{}), abandoned: make(chan struct{})}, &eventSink{}
+	log.Attach(Attachment{Name: "stuck", Sink: stuck, Abandon: func() { close(stuck.abandoned) }})
+	log.Attach(Attachment{Name: "good", Sink: good})
+	if log.Blocked() != 0 {
+		t.Error("an idle log is blocked")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		log.Emit(Origin{}, ErrorEvent{})
+		log.Emit(Origin{}, ErrorEvent{})
+	}()
+	<-stuck.entered
+	if log.Blocked() <= 0 || log.LastEmit().IsZero() {
+		t.Error("the stuck write cannot be seen")
+	}
+	log.Abandon()
+	<-done
+	if log.Blocked() != 0 || len(good.events) != 2 {
+		t.Errorf("blocked for %v, the other sink got %d events", log.Blocked(), len(good.events))
+	}
+}
+
+func TestNothingFollowsTheLastEvent(t *testing.T) {
+	log := New(Options{RunID: "r"})
+	sink := &eventSink{}
+	log.Attach(Attachment{Name: "all", Sink: sink, Level: Full})
+	log.Attach(Attachment{Name: "bad", Sink: &failingSink{n: 0}, Failed: func(error) {
+		log.Emit(Origin{}, NoticeEvent{Level: "warning", Code: "output_lost"})
+	}})
+	var group sync.WaitGroup
+	firsts := make(chan bool, 8)
+	for range 8 {
+		group.Go(func() {
+			log.Emit(Origin{}, HeartbeatEvent{WaitingOn: "none"})
+			first, err := log.Finish(Origin{}, RunFinishedEvent{Status: "success"})
+			if err != nil {
+				t.Error(err)
+			}
+			firsts <- first
+		})
+	}
+	group.Wait()
+	close(firsts)
+	n := 0
+	for first := range firsts {
+		if first {
+			n++
+		}
+	}
+	last := sink.events[len(sink.events)-1].Body
+	if _, ok := last.(RunFinishedEvent); !ok || n != 1 {
+		t.Errorf("%d ends, the last event is %s", n, last.Type())
+	}
+}
