@@ -133,11 +133,11 @@ func (s *session) refusedStop() *Stop {
 		return refused
 	}
 	if limit := s.Limits.Denials; limit > 0 && n >= limit {
-		s.limitReached("denials", float64(n), float64(limit))
-		return &Stop{Exit: fault.Blocked, Reason: "max_denials", Err: &event.Err{
+		told := &event.LimitReachedEvent{Limit: "denials", Value: float64(n), Max: float64(limit), Scope: "run"}
+		return s.tellLimit(&Stop{limit: told, Exit: fault.Blocked, Reason: "max_denials", Err: &event.Err{
 			Code: "max_denials", Message: fmt.Sprintf("%d calls were refused, which is the limit", n),
 			Fix: "read denials, then allow what is needed in the policy or raise max_denials",
-		}}
+		}})
 	}
 	return nil
 }

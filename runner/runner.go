@@ -62,6 +62,10 @@ type Options struct {
 	Notices []event.NoticeEvent
 	// Keep stores what only the provider needs back; nil stores nothing.
 	Keep func(record any) error
+	// Stopped is called once when the run is to end before its answer, whatever
+	// the cause, even while a reader of the stream holds up everything else. It
+	// must be quick; nil is not called.
+	Stopped func()
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -80,6 +84,8 @@ type run struct {
 	spent   spent
 	waiting waiting
 	callIDs map[string]bool
+	// telling keeps what follows from a limit behind the event that tells it.
+	telling sync.Mutex
 }
 
 // Run runs one agent to its end, or until ctx is cancelled: with a *Stop as
@@ -92,12 +98,16 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if o.Stopped != nil {
+		defer context.AfterFunc(ctx, o.Stopped)()
+	}
 	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
 	r.outcome.ToolCalls = map[string]int{}
 	r.chooseTools()
+	stopWatching, stopWall := r.watchLimits(ctx)
+	defer stopWall()
 	r.announce()
 
-	stopWatching := r.watchLimits(ctx)
 	s := r.newSession()
 	stop := s.guardedRun(ctx)
 	stopWatching()

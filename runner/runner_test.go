@@ -68,8 +68,7 @@ func playUnder(ctx context.Context, t testing.TB, script string, change func(*Op
 		change(&o)
 	}
 	outcome := Run(ctx, o)
-	Finish(log, outcome)
-	if err := log.Close(); err != nil {
+	if _, err := Finish(log, outcome); err != nil {
 		t.Fatal(err)
 	}
 	if o.Log != log {
