@@ -77,6 +77,9 @@ func (a *app) readInputs(o *runOptions) (in inputs, err error) {
 		return in, err
 	}
 	in.settings = mergeSettings(o, in.task, in.config)
+	if in.settings.answers, err = mergeAnswers(o.answers, in.task); err != nil {
+		return in, err
+	}
 	a.showAs(in.config)
 	if in.policy, err = a.loadPolicy(o, in.settings, in.cwd); err != nil {
 		return in, err
@@ -135,7 +138,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 	return runner.Options{
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: tools.All(), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
-		Checks: s.checks, CheckRetries: s.checkRetries, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
+		Checks: s.checks, CheckRetries: s.checkRetries, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
 		Commands: a.commands(in.config, s, in.model, p), Notices: p.notices(s, in.config, in.policy),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,

@@ -40,6 +40,7 @@ type runOptions struct {
 	ascii, ephemeral                   bool
 	params, labels                     map[string]string
 	onClosedOutput                     string
+	answers                            []string
 	args                               []string
 }
 
@@ -99,6 +100,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no session file")
 	f.StringToStringVar(&o.params, "param", nil, "a parameter of the task file, KEY=VALUE (repeatable)")
 	f.StringToStringVar(&o.labels, "label", nil, "a label for run.started, KEY=VALUE (repeatable)")
+	f.StringArrayVar(&o.answers, "answer", nil, "an answer for the agent's question ID, ID=LABEL (repeatable)")
 	f.StringVar(&o.onClosedOutput, "on-closed-output", "stop", "when the reader of stdout goes away: stop or continue")
 }
 

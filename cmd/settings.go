@@ -30,6 +30,7 @@ type settings struct {
 	checks           []string
 	checkRetries     int
 	labels           map[string]string
+	answers          map[string]string
 	output           tools.Limit
 	inlinePolicy     []byte
 	inlinePolicyName string

@@ -172,6 +172,9 @@ func (s *session) report(c *call, res tools.Result, took time.Duration) model.It
 	}
 	s.setStatus(c, status, 0)
 	s.emit(e)
+	if res.Code == tools.CodeNeedsInput {
+		s.noteQuestion(res.Display)
+	}
 	return c.result(text, res.IsError)
 }
 
@@ -238,6 +241,7 @@ func (s *session) env(c *call) tools.Env {
 	return tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
 		Output: s.Output, Commands: s.Commands,
+		Answers: func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
 		Judge: func(a policy.Action) policy.Verdict {
 			return s.Policy.Decide(policy.Call{Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}})
 		},

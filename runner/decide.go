@@ -124,6 +124,22 @@ func (s *session) recordDenial(c *call, e event.ToolDecisionEvent, v policy.Verd
 	}
 }
 
+// noteQuestion ends the run after a question that nobody can answer, where the
+// policy says so.
+func (s *session) noteQuestion(what string) {
+	if on := s.Policy.OnAsk(); on != policy.AskFail && on != policy.AskDefer {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spent.refused == nil {
+		s.spent.refused = &Stop{Exit: fault.NeedsInput, Reason: "needs_input", Err: &event.Err{
+			Code: "needs_input", Message: "the agent asked a question: " + what,
+			Fix: "give the answer with --answer ID=LABEL, or set on_ask: deny to let the agent choose",
+		}}
+	}
+}
+
 // refusedStop is the end that refusals have brought about, if any.
 func (s *session) refusedStop() *Stop {
 	s.mu.Lock()

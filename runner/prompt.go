@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,6 +32,10 @@ Policy
 - Files outside the working folder, and .git, .drover and .agents in it, are not yours to change.
 `)
 	fmt.Fprintf(&b, "\nWorking folder: %s\n", r.Cwd)
+	if len(r.Answers) > 0 {
+		b.WriteString("\nQuestions: some were answered before the run. Instead of guessing, ask these with request_user_input, under exactly these ids: " +
+			strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", ") + ". All others you decide yourself.\n")
+	}
 	if len(r.Checks) > 0 {
 		b.WriteString("\nChecks: after your final answer these commands must succeed, or their output comes back to you:\n")
 		for _, c := range r.Checks {

@@ -53,6 +53,8 @@ type Options struct {
 	// back to the agent CheckRetries times.
 	Checks       []string
 	CheckRetries int
+	// Answers are the answers to questions of the agent, by the question's id.
+	Answers map[string]string
 	// Schema, if set, is what the final answer must match.
 	Schema *Schema
 	// Output bounds the text of one tool result.
@@ -126,7 +128,7 @@ func (r *run) chooseTools() {
 	for _, t := range r.Tools {
 		spec := t.Spec()
 		r.callable[spec.Name] = t
-		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) {
+		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && len(r.Answers) == 0 {
 			continue
 		}
 		r.offered = append(r.offered, model.Tool{

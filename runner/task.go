@@ -47,6 +47,8 @@ type Task struct {
 	// failed one goes back to the agent.
 	Checks       []string
 	CheckRetries int
+	// Answers are the answers to questions of the agent, by the question's id.
+	Answers map[string]string
 	// SchemaFile names the output schema, or SchemaInline holds it.
 	SchemaFile   string
 	SchemaInline json.RawMessage
@@ -176,6 +178,7 @@ func (t *Task) checkKeys() strict.Keys {
 			return err
 		},
 		"output_schema": t.readSchema,
+		"answers":       t.readAnswers,
 	}
 }
 
@@ -210,9 +213,8 @@ func (l *Limits) keys() strict.Keys {
 // nothing are fine; everything else must not be passed over in silence.
 func absentKeys() strict.Keys {
 	return strict.Keys{
-		"answers": absent("answers to request_user_input"),
-		"tools":   absent("dynamic tools"),
-		"job":     absent("list jobs in task files"),
+		"tools": absent("dynamic tools"),
+		"job":   absent("list jobs in task files"),
 		"mode": func(v strict.Value) error {
 			mode, err := v.OneOf("default", "plan")
 			if err == nil && mode == "plan" {
@@ -296,6 +298,25 @@ func (t *Task) readSchema(v strict.Value) (err error) {
 	}
 	t.SchemaInline, err = v.JSON()
 	return err
+}
+
+// readAnswers reads the answers to questions. An answer without text answers
+// nothing.
+func (t *Task) readAnswers(v strict.Value) error {
+	return v.Entries(func(id string, v strict.Value) error {
+		if strings.TrimSpace(id) == "" {
+			return v.Errorf("a question has no id")
+		}
+		label, err := v.Filled()
+		if err != nil {
+			return err
+		}
+		if t.Answers == nil {
+			t.Answers = map[string]string{}
+		}
+		t.Answers[id] = label
+		return nil
+	})
 }
 
 // readParams merges the declared parameters with the given ones. A parameter

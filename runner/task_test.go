@@ -53,7 +53,7 @@ output_schema: {type: object, properties: {b: {}, a: {}}}
 labels: {Team: a, n: 1}
 add_dirs: [../more, /abs]
 mode: default
-answers: {}
+answers: {target: staging, n: 3}
 tools: []
 `)
 	got, err := LoadTask(path, map[string]string{"n": "${pkg}"})
@@ -68,6 +68,7 @@ tools: []
 		Limits: Limits{Turns: 20, ToolCalls: 9, Tokens: 1000, CostUSD: 1.5, Wall: 10 * time.Minute, Idle: 90 * time.Second,
 			Tool: time.Minute, Denials: 2, OutputBytes: 4096},
 		Checks: []string{"go test ./...", "go vet ./..."}, CheckRetries: 2,
+		Answers:      map[string]string{"target": "staging", "n": "3"},
 		SchemaInline: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`),
 		Labels:       map[string]string{"Team": "a", "n": "1"},
 		AddDirs:      []string{filepath.Join(filepath.Dir(dir), "more"), "/abs"},
@@ -135,7 +136,8 @@ func TestTaskThatCannotBeUsedSaysWhy(t *testing.T) {
 		{"isolate", "version: 1\nisolate: yes", `"yes" is not one of none, copy, worktree`},
 		{"agents", "version: 1\nlimits: {agents: 3}", "limits.agents: this version of drover has no sub-agents; leave the key out"},
 		{"plan", "version: 1\nmode: plan", "this version of drover has no plan mode"},
-		{"answers", "version: 1\nanswers: {a: b}", "this version of drover has no answers to request_user_input"},
+		{"empty answer", "version: 1\nanswers: {a: ' '}", "line 2: answers.a: it is empty"},
+		{"answer list", "version: 1\nanswers: [a]", "line 2: answers: it must be a mapping of keys, not a list"},
 		{"tools", "version: 1\ntools: [{name: x}]", "this version of drover has no dynamic tools"},
 		{"job", "version: 1\njob: {csv: x}", "this version of drover has no list jobs in task files"},
 		{"missing prompt file", "version: 1\nprompt_file: nope.md", `prompt file "nope.md" cannot be used: no such file or directory`},

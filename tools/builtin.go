@@ -10,5 +10,6 @@ var builtin = []Tool{
 	listDir,
 	searchInFiles,
 	updatePlan,
+	requestUserInput,
 	checkCommand,
 }

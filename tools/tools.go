@@ -56,6 +56,9 @@ type Spec struct {
 	Offered bool
 	// Command marks the tools of which one is offered per model (shell).
 	Command bool
+	// Asks marks tools that are offered only when somebody, or a prepared
+	// answer, can answer them.
+	Asks bool
 	// Reads, Writes, Runs and Connects are the columns of the catalogue:
 	// reads files, writes files, runs commands, uses the network.
 	Reads, Writes, Runs, Connects bool
@@ -129,6 +132,9 @@ type Env struct {
 	// Judge asks the policy about one more action, for what a call finds only
 	// while it runs; nil allows everything. It is safe for concurrent use.
 	Judge func(policy.Action) policy.Verdict
+	// Answers returns the answer that was given in advance for a question; nil
+	// means that there are none.
+	Answers func(id string) (label string, ok bool)
 	// Output bounds the text that goes back to the model.
 	Output Limit
 	// Commands are the settings for running commands.
