@@ -38,6 +38,8 @@ type app struct {
 	finished bool
 	// redact masks the secrets of the run in what goes to stderr.
 	redact *event.Redactor
+	// badHelp is why the help that was asked for does not exist.
+	badHelp error
 	// run are the flags of run, as far as they could be read: the last line of
 	// a run that could not start goes where they say.
 	run runOptions
@@ -61,6 +63,9 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = a.badHelp
+	}
 	if err == nil {
 		return int(fault.Success)
 	}
@@ -91,19 +96,56 @@ func isRun(args []string) bool {
 }
 
 func newRootCmd(a *app) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Run coding agents where nobody is watching",
-		Long:          "drover runs coding agents where nobody is watching: in CI, over every row of a CSV,\nbehind another program. Every action is decided by a policy file, every step is one\nevent in a JSONL stream, and the exit code tells the truth.",
+		Long:          "drover runs coding agents where nobody is watching: in CI, or behind\nanother program. Every action is decided by a policy file, every step is one\nevent in a JSONL stream, and the exit code tells the truth.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return printVersion(a, "text")
+			}
+			return c.Help()
+		},
 	}
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "print the chain of causes below an error")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
 	root.AddCommand(commands(a)...)
+	root.SetHelpCommand(newHelpCmd())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c.HasSubCommands() {
+			if a.badHelp = noArgs(c, c.Flags().Args()); a.badHelp != nil {
+				return
+			}
+		}
+		help(c, args)
+	})
 	return root
+}
+
+// newHelpCmd is cobra's command but for its exit code when there is no such
+// command.
+func newHelpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Show the help of a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			topic, rest, err := c.Root().Find(args)
+			if err != nil {
+				return usageError(c, err)
+			}
+			if topic.HasSubCommands() {
+				if err := noArgs(topic, rest); err != nil {
+					return err
+				}
+			}
+			return topic.Help()
+		},
+	}
 }
 
 // usageError is the error of a command line that cannot be read.

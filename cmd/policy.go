@@ -92,11 +92,11 @@ func printFindings(w io.Writer, name string, p *policy.Policy) error {
 		if f.RuleID != "" {
 			f.Message = fmt.Sprintf("rule %q: %s", f.RuleID, f.Message)
 		}
-		if _, err := fmt.Fprintf(w, "%s: warning: %s\n", where, output.Clean(f.Message)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: warning: %s\n", output.Clean(where), output.Clean(f.Message)); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%s: ok: %d rules, %d tests, %d warnings\n", name, len(p.Rules()), len(p.Tests()), len(findings))
+	_, err := fmt.Fprintf(w, "%s: ok: %d rules, %d tests, %d warnings\n", output.Clean(name), len(p.Rules()), len(p.Tests()), len(findings))
 	return err
 }
 
@@ -220,7 +220,7 @@ func (s *shownPolicy) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "sha256\t%s\n", s.SHA256)
 	for _, l := range s.Layers {
-		fmt.Fprintf(t, "source\t%s %s (%.12s)\n", l.Layer, l.Path, l.SHA256)
+		fmt.Fprintf(t, "source\t%s %s (%.12s)\n", l.Layer, output.Clean(l.Path), l.SHA256)
 	}
 	fmt.Fprintf(t, "default\t%s\n", s.Default)
 	if s.Approval != "" {
@@ -249,7 +249,7 @@ func (s *shownPolicy) print(w io.Writer) error {
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nEFFECT\tRULE\tLAYER\tWHERE\tMATCH")
 	for _, r := range s.Rules {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s:%d\t%s\n", r.Effect, output.Clean(r.ID), r.Layer, r.File, r.Line, output.Clean(r.Match))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s:%d\t%s\n", r.Effect, output.Clean(r.ID), r.Layer, output.Clean(r.File), r.Line, output.Clean(r.Match))
 	}
 	return t.Flush()
 }

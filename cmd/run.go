@@ -38,7 +38,7 @@ type runOptions struct {
 	out                                []string
 	lastMessage                        string
 	ascii, ephemeral                   bool
-	params, labels                     map[string]string
+	params, labels                     pairs
 	onClosedOutput                     string
 	answers                            []string
 	args                               []string
@@ -98,8 +98,8 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.color, "color", "auto", "colour on a terminal: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use no characters outside ASCII for people's formats")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no session file")
-	f.StringToStringVar(&o.params, "param", nil, "a parameter of the task file, KEY=VALUE (repeatable)")
-	f.StringToStringVar(&o.labels, "label", nil, "a label for run.started, KEY=VALUE (repeatable)")
+	f.Var(&o.params, "param", "a parameter of the task file, KEY=VALUE (repeatable)")
+	f.Var(&o.labels, "label", "a label for run.started, KEY=VALUE (repeatable)")
 	f.StringArrayVar(&o.answers, "answer", nil, "an answer for the agent's question ID, ID=LABEL (repeatable)")
 	f.StringVar(&o.onClosedOutput, "on-closed-output", "stop", "when the reader of stdout goes away: stop or continue")
 }

@@ -52,8 +52,22 @@ type sessionRow struct {
 	Problem  string    `json:"problem,omitempty"`
 }
 
+// stateDir is the folder of all sessions. Without a home there is none: a
+// relative one would be looked for in the current folder.
+func (a *app) stateDir() (string, error) {
+	if dir := session.StateDir(a.getenv); dir != "" {
+		return dir, nil
+	}
+	return "", &fault.Error{Code: "session_state", What: "the sessions cannot be found", Why: "neither XDG_STATE_HOME nor HOME is an absolute path",
+		Fix: "set one of them", Exit: fault.Environment}
+}
+
 func listSessions(a *app, format string) error {
-	infos, err := session.List(session.StateDir(a.getenv))
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	infos, err := session.List(state)
 	if err != nil {
 		return err
 	}
@@ -109,7 +123,10 @@ func newSessionsShowCmd(a *app) *cobra.Command {
 }
 
 func showSession(a *app, id, format string) (err error) {
-	state := session.StateDir(a.getenv)
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
 	if id, err = session.Resolve(state, id); err != nil {
 		return err
 	}
@@ -214,7 +231,10 @@ func newSessionsRmCmd(a *app) *cobra.Command {
 }
 
 func removeSessions(ctx context.Context, a *app, o removal) error {
-	state := session.StateDir(a.getenv)
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
 	if len(o.ids) > 0 {
 		return removeNamed(ctx, a, state, o.ids)
 	}
