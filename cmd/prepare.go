@@ -139,7 +139,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: tools.All(), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
-		Commands: a.commands(in.config, s, in.model, p), Notices: p.notices(s, in.config, in.policy),
+		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(s, in.config, in.policy), openNetwork(in)...),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
@@ -166,6 +166,25 @@ func (p *prepared) notices(s settings, cfg *config.Config, pol *policy.Policy) [
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "config", Message: w})
 	}
 	return list
+}
+
+// openNetwork tells whoever asked for a closed network that it is open.
+func openNetwork(in inputs) []event.NoticeEvent {
+	var by []string
+	if in.task != nil && in.task.NetworkGiven && !in.task.Network {
+		by = append(by, "network: false in the task file")
+	}
+	if in.config.NetworkClosed {
+		by = append(by, "network: false in the config")
+	}
+	for _, file := range in.policy.ClosesNetwork() {
+		by = append(by, fmt.Sprintf("network: deny in the policy file %q", file))
+	}
+	if by == nil {
+		return nil
+	}
+	return []event.NoticeEvent{{Level: "warning", Code: "network_open",
+		Message: strings.Join(by, " and ") + ": this version cannot close the network for commands, so it is open; close it around drover, with a container for example"}}
 }
 
 // withDenials takes the limit of refusals from the policy, which has seen the

@@ -287,6 +287,9 @@ func (l *loader) pool(preset string, flagged []*rule) (*Policy, error) {
 		}
 		p.rules = append(p.rules, rules...)
 		p.tests = append(p.tests, d.tests...)
+		if d.network == Deny && !d.builtin {
+			p.closesNetwork = append(p.closesNetwork, d.name)
+		}
 		p.layers = append(p.layers, LayerRef{Path: d.name, Layer: d.layer, SHA256: d.sha256})
 		fmt.Fprintf(digest, "%s %s %t\n", d.layer, d.sha256, d.widens)
 	}

@@ -206,6 +206,8 @@ type Policy struct {
 	tests    []Test
 	notices  []string
 	parsers  sync.Pool
+	// closesNetwork are the files behind ClosesNetwork.
+	closesNetwork []string
 }
 
 // ruleSet holds the rules that can match one kind of action.
@@ -333,6 +335,9 @@ func (p *Policy) Approval() string { return p.settings.approval }
 
 // Network tells whether commands have the network.
 func (p *Policy) Network() bool { return p.settings.network == Allow }
+
+// ClosesNetwork returns the files that say network: deny, presets aside.
+func (p *Policy) ClosesNetwork() []string { return append([]string(nil), p.closesNetwork...) }
 
 // AddDirs returns the absolute folders that the policy adds to the writable
 // roots.
