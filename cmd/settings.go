@@ -31,6 +31,7 @@ type settings struct {
 	checkRetries     int
 	labels           map[string]string
 	answers          map[string]string
+	mode             runner.Mode
 	output           tools.Limit
 	inlinePolicy     []byte
 	inlinePolicyName string
@@ -47,6 +48,7 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 		addDirs:   append(append([]string(nil), task.AddDirs...), absolute(o.addDirs)...),
 		sandbox:   cmp.Or(o.sandbox, env.Sandbox, task.Sandbox, cfg.Sandbox, "workspace-write"),
 		isolate:   task.Isolate,
+		mode:      cmp.Or(runner.Mode(o.mode), task.Mode, runner.ModeDefault),
 		ephemeral: o.ephemeral || cfg.Ephemeral,
 		onAsk:     cmp.Or(o.onAsk, cfg.OnAsk), onDeny: cmp.Or(o.onDeny, cfg.OnDeny),
 		limits: runner.Limits{

@@ -125,6 +125,9 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if c.err != nil {
 		return s.refuse(c, "invalid_call", c.err.Error())
 	}
+	if reason := s.planReason(c); reason != "" {
+		return s.deny(c, s.refuseInPlan(c, reason))
+	}
 	verdict := s.Policy.Decide(policy.Call{
 		Tool: c.tool.Spec().Name, Args: c.prepared.Args, Agent: s.agent, Actions: c.prepared.Actions,
 	})
@@ -241,7 +244,8 @@ func (s *session) env(c *call) tools.Env {
 	return tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
 		Output: s.Output, Commands: s.Commands,
-		Answers: func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
+		Planning: s.Mode == ModePlan,
+		Answers:  func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
 		Judge: func(a policy.Action) policy.Verdict {
 			return s.Policy.Decide(policy.Call{Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}})
 		},

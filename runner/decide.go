@@ -143,7 +143,7 @@ func (s *session) noteQuestion(what string) {
 // refusedStop is the end that refusals have brought about, if any.
 func (s *session) refusedStop() *Stop {
 	s.mu.Lock()
-	refused, n := s.spent.refused, len(s.outcome.Denials)
+	refused, n := s.spent.refused, len(s.outcome.Denials)-s.spent.planRefusals
 	s.mu.Unlock()
 	if refused != nil {
 		return refused

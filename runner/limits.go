@@ -50,6 +50,8 @@ type spent struct {
 	unknownCost bool
 	warned      map[string]bool
 	refused     *Stop
+	// planRefusals are refusals of plan mode, which count for nothing.
+	planRefusals int
 }
 
 // mayTakeTurn is asked before every model request.

@@ -112,6 +112,9 @@ func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput
 			Code: "empty_answer", Message: "the model ended without calls and without an answer",
 		}}
 	}
+	if s.Mode == ModePlan {
+		return "", s.proposePlan(text)
+	}
 	if next, stop := s.matchSchema(text); next != "" || stop != nil {
 		return next, stop
 	}

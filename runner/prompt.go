@@ -48,6 +48,9 @@ Policy
 		b.WriteString("\n")
 	}
 	b.WriteString("\nStop when the task is done and verified, or when it cannot be done. The final answer is a message without tool calls: say in a few sentences what you changed, how you know that it works, and what is left.\n")
+	if r.Mode == ModePlan {
+		b.WriteString(planPrompt)
+	}
 	return b.String()
 }
 

@@ -53,6 +53,9 @@ type Options struct {
 	// back to the agent CheckRetries times.
 	Checks       []string
 	CheckRetries int
+	// Mode says whether the agent works or plans. In plan mode neither checks
+	// nor the schema apply.
+	Mode Mode
 	// Answers are the answers to questions of the agent, by the question's id.
 	Answers map[string]string
 	// Schema, if set, is what the final answer must match.
@@ -103,6 +106,9 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	if o.Stopped != nil {
 		defer context.AfterFunc(ctx, o.Stopped)()
 	}
+	if o.Mode == ModePlan {
+		o.Checks, o.Schema = nil, nil
+	}
 	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
 	r.outcome.ToolCalls = map[string]int{}
 	r.chooseTools()
@@ -128,7 +134,7 @@ func (r *run) chooseTools() {
 	for _, t := range r.Tools {
 		spec := t.Spec()
 		r.callable[spec.Name] = t
-		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && len(r.Answers) == 0 {
+		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && len(r.Answers) == 0 || !offeredIn(r.Mode, spec) {
 			continue
 		}
 		r.offered = append(r.offered, model.Tool{

@@ -47,6 +47,8 @@ type Task struct {
 	// failed one goes back to the agent.
 	Checks       []string
 	CheckRetries int
+	// Mode is default or plan.
+	Mode Mode
 	// Answers are the answers to questions of the agent, by the question's id.
 	Answers map[string]string
 	// SchemaFile names the output schema, or SchemaInline holds it.
@@ -158,6 +160,11 @@ func (t *Task) runKeys() strict.Keys {
 		},
 		"limits":   func(v strict.Value) error { return v.Each(t.Limits.keys()) },
 		"add_dirs": t.readAddDirs,
+		"mode": func(v strict.Value) error {
+			mode, err := v.OneOf(string(ModeDefault), string(ModePlan))
+			t.Mode = Mode(mode)
+			return err
+		},
 		"labels": func(v strict.Value) (err error) {
 			t.Labels, err = v.TextMap()
 			return err
@@ -215,13 +222,6 @@ func absentKeys() strict.Keys {
 	return strict.Keys{
 		"tools": absent("dynamic tools"),
 		"job":   absent("list jobs in task files"),
-		"mode": func(v strict.Value) error {
-			mode, err := v.OneOf("default", "plan")
-			if err == nil && mode == "plan" {
-				err = v.Errorf("this version of drover has no plan mode; leave the key out")
-			}
-			return err
-		},
 	}
 }
 

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"drover/output/event"
@@ -9,7 +10,7 @@ import (
 
 // updatePlan shows the plan of the agent. Nothing is kept: each call brings the
 // whole list.
-var updatePlan = New(Def[planInput]{
+var updatePlan = notPlanning{New(Def[planInput]{
 	Name:     "update_plan",
 	Doc:      "Replaces the list of steps shown to the user. At most one step is in_progress.",
 	Strict:   true,
@@ -18,7 +19,19 @@ var updatePlan = New(Def[planInput]{
 	Check:    checkPlan,
 	Display:  func(in planInput, _ Env) string { return "plan: " + in.progress() },
 	Run:      runPlan,
-})
+})}
+
+// notPlanning is a tool that plan mode has no use for: its list is of steps
+// that are being carried out.
+type notPlanning struct{ Tool }
+
+// Prepare refuses every call in plan mode, whatever its arguments.
+func (t notPlanning) Prepare(env Env, in Input) (*Call, error) {
+	if env.Planning {
+		return nil, errors.New(t.Spec().Name + " is a TODO/checklist tool and is not allowed in Plan mode")
+	}
+	return t.Tool.Prepare(env, in)
+}
 
 type planInput struct {
 	Plan        []planStep `json:"plan"`

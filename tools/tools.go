@@ -132,6 +132,8 @@ type Env struct {
 	// Judge asks the policy about one more action, for what a call finds only
 	// while it runs; nil allows everything. It is safe for concurrent use.
 	Judge func(policy.Action) policy.Verdict
+	// Planning says that the run only makes a plan and changes nothing.
+	Planning bool
 	// Answers returns the answer that was given in advance for a question; nil
 	// means that there are none.
 	Answers func(id string) (label string, ok bool)
