@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // OpenFile opens a format that writes to a file of its own, which is replaced
-// and readable by its owner only. A pipe or a device is written to as it is.
+// and readable by its owner only. A pipe or a device is written to as it is; a
+// pipe must have a reader, and the sink is guarded: see Guard.
 // Standard output belongs to --format, so "-" is refused. An unknown format or
 // a file that cannot be created is a fault of class Usage; what goes wrong
 // later, such as a full disk, is returned by the sink.
@@ -26,7 +28,7 @@ func OpenFile(name, path string, o Options) (event.Sink, event.Level, error) {
 			Why: "standard output carries one format", Fix: "choose it with --format " + name, Exit: fault.Usage,
 		}
 	}
-	f, err := create(path)
+	f, err := Create(path, 0o600)
 	if err != nil {
 		return nil, 0, &fault.Error{
 			Code: "output_unwritable", What: fmt.Sprintf("output file %q cannot be written", path), Why: reason(err),
@@ -34,17 +36,24 @@ func OpenFile(name, path string, o Options) (event.Sink, event.Level, error) {
 		}
 	}
 	sink, level, err := Open(name, f, o)
-	return &fileSink{Sink: sink, file: f}, level, err
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return Guard(&fileSink{Sink: sink, file: f}, f), level, nil
 }
 
-// create opens a file for its owner only, also when it was there before and
-// whatever the umask.
-func create(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// Create opens a file for writing and empties it. With a mode of 0600 it is for
+// its owner only, also when it was there before and whatever the umask. A pipe
+// that nobody reads is an error and not a wait.
+func Create(path string, mode os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, mode)
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, errors.New("it is a pipe that nobody reads, or a device that is not there")
+	}
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || mode != 0o600 {
 		return f, nil // a pipe or device keeps its mode
 	}
 	if err := f.Chmod(0o600); err != nil {
