@@ -95,9 +95,10 @@ func FuzzGlob(f *testing.F) {
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		g.names(path, name)
 		chosen := g.match(path, name)
-		// An alternative that ends in a slash is read in two ways by the library,
-		// with and without its braces.
-		open := slices.ContainsFunc(g.ways, func(w way) bool { return strings.HasSuffix(w.pattern, "/") })
+		// The library reads an empty alternative, and one that ends in a slash,
+		// differently with and without its braces.
+		open := slices.ContainsFunc(g.ways, func(w way) bool { return strings.HasSuffix(w.pattern, "/") }) ||
+			slices.ContainsFunc([]string{"{}", "{,", ",,", ",}"}, func(empty string) bool { return strings.Contains(pattern, empty) })
 		if plain := strings.TrimPrefix(pattern, "!"); !open && plain != "" && utf8.ValidString(plain+path) && strings.Count(plain, "{") < 6 && !strings.ContainsAny(plain[:1], "./") && !strings.HasSuffix(plain, "/") {
 			whole := path
 			if !strings.Contains(plain, "/") {
