@@ -41,6 +41,7 @@ type runOptions struct {
 	params, labels                     pairs
 	onClosedOutput                     string
 	answers                            []string
+	mode                               string
 	args                               []string
 }
 
@@ -100,6 +101,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no session file")
 	f.Var(&o.params, "param", "a parameter of the task file, KEY=VALUE (repeatable)")
 	f.Var(&o.labels, "label", "a label for run.started, KEY=VALUE (repeatable)")
+	f.StringVar(&o.mode, "mode", "", "default, or plan: change nothing and end with a plan (default \"default\")")
 	f.StringArrayVar(&o.answers, "answer", nil, "an answer for the agent's question ID, ID=LABEL (repeatable)")
 	f.StringVar(&o.onClosedOutput, "on-closed-output", "stop", "when the reader of stdout goes away: stop or continue")
 }
@@ -113,6 +115,7 @@ func (o *runOptions) checkValues() error {
 		{"on-ask", o.onAsk, []string{"", "deny", "fail"}},
 		{"on-deny", o.onDeny, []string{"", "continue", "report", "fail"}},
 		{"sandbox", o.sandbox, []string{"", "read-only", "workspace-write", "off"}},
+		{"mode", o.mode, []string{"", "default", "plan"}},
 		{"events", o.events, []string{"core", "default", "full"}},
 		{"color", o.color, []string{"auto", "always", "never"}},
 		{"on-closed-output", o.onClosedOutput, []string{"stop", "continue"}},
