@@ -21,6 +21,7 @@ import (
 	"drover/output"
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/runner"
 	"drover/runner/model"
 )
 
@@ -73,13 +74,20 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	if errors.As(err, &quiet) {
 		return int(quiet.code)
 	}
+	var stop *runner.Stop
+	if errors.As(err, &stop) {
+		if isRun(args) && !a.finished {
+			within(patienceWithReader, func() { a.loneFinish(*stop) })
+		}
+		return int(stop.Exit)
+	}
 	f := asFault(err)
 	a.printError(f)
 	if a.debug && f.Err != nil {
 		fmt.Fprintf(stderr, "  cause: %s\n", output.Clean(a.redact.String(f.Err.Error())))
 	}
 	if isRun(args) && !a.finished {
-		a.loneFinish(f)
+		a.loneFinish(*runner.StopFor(f))
 	}
 	return int(f.Exit)
 }

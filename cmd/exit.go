@@ -29,7 +29,7 @@ func asFault(err error) *fault.Error {
 }
 
 // loneFinish writes the last line of a run that could not start.
-func (a *app) loneFinish(f *fault.Error) {
+func (a *app) loneFinish(stop runner.Stop) {
 	log := event.New(event.Options{RunID: session.NewRunID(), Redact: a.redact})
 	if err := a.attachFormats(log, nil); err != nil {
 		// The chosen format itself is what is wrong: fall back to the default.
@@ -38,8 +38,7 @@ func (a *app) loneFinish(f *fault.Error) {
 			return
 		}
 	}
-	runner.Finish(log, runner.Outcome{End: *runner.StopFor(f)})
-	if err := log.Close(); err != nil {
+	if _, err := runner.Finish(log, runner.Outcome{End: stop}); err != nil {
 		fmt.Fprintf(a.stderr, "drover: %s\n", a.redact.String(err.Error()))
 	}
 }

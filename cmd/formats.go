@@ -30,7 +30,9 @@ func (a *app) attachFormats(log *event.Log, p *prepared) error {
 	if level == event.Default {
 		level = eventLevel(a.run.events)
 	}
-	log.Attach(event.Attachment{Name: name, Sink: sink, Level: level, Failed: func(err error) { a.stdoutFailed(p, err) }})
+	sink = output.Guard(sink, a.stdout)
+	log.Attach(event.Attachment{Name: name, Sink: sink, Level: level, Abandon: output.Abandon(sink),
+		Failed: func(err error) { a.stdoutFailed(p, err) }})
 	for _, spec := range a.run.out {
 		if err := attachOut(log, p, spec, opts); err != nil && p != nil {
 			return err
@@ -50,7 +52,7 @@ func attachOut(log *event.Log, p *prepared, spec string, opts output.Options) er
 	if err != nil {
 		return err
 	}
-	log.Attach(event.Attachment{Name: spec, Sink: sink, Level: level, Failed: func(err error) {
+	log.Attach(event.Attachment{Name: spec, Sink: sink, Level: level, Abandon: output.Abandon(sink), Failed: func(err error) {
 		if p != nil {
 			p.notice("output_lost", "the output "+spec+" cannot be written any more: "+err.Error())
 		}
@@ -69,6 +71,10 @@ func (a *app) stdoutFailed(p *prepared, err error) {
 		if p.stopOnClosed {
 			p.stop(&runner.Stop{Exit: fault.ClosedOutput, Reason: "closed_output"})
 		}
+		return
+	}
+	if errors.Is(err, output.ErrAbandoned) {
+		p.gaveUp.Store(true) // the run is ending already
 		return
 	}
 	f := &fault.Error{Code: "output_failed", What: "standard output cannot be written", Why: osReason(err), Exit: fault.Environment}

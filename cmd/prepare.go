@@ -32,13 +32,17 @@ type prepared struct {
 	newSession bool
 	files      *tools.Files
 	copy       *runner.Isolation
-	// cancel ends the run; it is set before any sink can fail.
-	cancel       atomic.Pointer[context.CancelCauseFunc]
+	// stopping ends the run.
+	stopping     *stopping
 	closedOutput atomic.Bool
 	// stopOnClosed says that a closed stdout ends the run.
 	stopOnClosed bool
 	// failed is why stdout cannot be written, if its reader is still there.
 	failed atomic.Pointer[fault.Error]
+	// gaveUp says that the reader of stdout did not read when the run was to end.
+	gaveUp atomic.Bool
+	// outcome is how the run ended, as soon as that is known.
+	outcome atomic.Pointer[runner.Outcome]
 }
 
 // graceOfCommands is the time between TERM and KILL.
@@ -59,11 +63,11 @@ type inputs struct {
 
 // readInputs reads everything that a run depends on, in the order in which the
 // exit codes rank: usage, config, auth. It changes nothing.
-func (a *app) readInputs(o *runOptions) (in inputs, err error) {
-	if in.task, err = loadTask(o); err != nil {
+func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err error) {
+	if in.task, err = interruptible(ctx, func() (*runner.Task, error) { return loadTask(o) }); err != nil {
 		return in, err
 	}
-	if in.prompt, in.source, err = a.prompt(o, in.task); err != nil {
+	if in.prompt, in.source, err = a.prompt(ctx, o, in.task); err != nil {
 		return in, err
 	}
 	caller, err := os.Getwd()
@@ -90,23 +94,30 @@ func (a *app) readInputs(o *runOptions) (in inputs, err error) {
 	if in.model, err = a.openModel(in.settings.model, in.config, caller); err != nil {
 		return in, err
 	}
+	if err := checkLastMessage(o.lastMessage); err != nil {
+		return in, err
+	}
 	return in, checkCostLimit(in.settings.limits, in.model)
 }
 
-// prepare reads the inputs and opens what the run needs.
-func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
-	p := &prepared{stopOnClosed: o.onClosedOutput == "stop"}
+// prepare reads the inputs and opens what the run needs. When it is stopped it
+// returns the stop as its error.
+func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepared, err error) {
+	p := &prepared{stopOnClosed: o.onClosedOutput == "stop", stopping: s}
 	defer func() {
+		if stop := s.cause(); stop != nil {
+			err = stop
+		}
 		if err != nil {
 			p.release()
-			a.forget(p)
+			a.forget(p.session, p.newSession)
 		}
 	}()
-	in, err := a.readInputs(o)
+	in, err := a.readInputs(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.openSession(p, o, in.settings, in.cwd); err != nil {
+	if err := a.openSession(ctx, p, o, in.settings, in.cwd); err != nil {
 		return nil, err
 	}
 	if p.copy != nil {
@@ -128,6 +139,8 @@ func (a *app) prepare(o *runOptions) (_ *prepared, err error) {
 		return nil, &fault.Error{Code: "instructions", What: "the project's instructions cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
 	}
 	p.options = a.runnerOptions(p, in)
+	p.options.Stopped = s.arm
+	s.runID.Store(&p.options.Commands.RunID)
 	p.options.Instructions = instructions
 	return p, nil
 }
@@ -224,9 +237,9 @@ func (p *prepared) release() {
 
 // forget removes the session that was made for a run which could not start:
 // nothing is in it, and a list would call it crashed.
-func (a *app) forget(p *prepared) {
-	if p.newSession {
-		_ = removeSession(context.Background(), session.StateDir(a.getenv), p.session.ID()) // why the run cannot start matters more
+func (a *app) forget(s *session.Session, created bool) {
+	if created {
+		_ = removeSession(context.Background(), session.StateDir(a.getenv), s.ID()) // why the run cannot start matters more
 	}
 }
 
@@ -320,7 +333,7 @@ func checkCostLimit(l runner.Limits, m *model.OpenedModel) error {
 
 // openSession creates the session's folder, and in it the copy of an isolated
 // run. An ephemeral session lives in a temporary folder that goes with the run.
-func (a *app) openSession(p *prepared, o *runOptions, s settings, cwd string) (err error) {
+func (a *app) openSession(ctx context.Context, p *prepared, o *runOptions, s settings, cwd string) (err error) {
 	state := session.StateDir(a.getenv)
 	if s.ephemeral {
 		if s.isolate != "" && s.isolate != "none" {
@@ -334,10 +347,11 @@ func (a *app) openSession(p *prepared, o *runOptions, s settings, cwd string) (e
 		return err
 	}
 	p.newSession = true
+	p.stopping.created.Store(p.session)
 	if s.isolate == "" || s.isolate == "none" {
 		return nil
 	}
-	p.copy, err = runner.Isolate(context.Background(), s.isolate, cwd, filepath.Join(p.session.Dir(), copyName))
+	p.copy, err = runner.Isolate(ctx, s.isolate, cwd, filepath.Join(p.session.Dir(), copyName))
 	return err
 }
 
@@ -357,11 +371,7 @@ func (p *prepared) notice(code, text string) {
 	p.log.Emit(event.Origin{SessionID: p.options.SessionID}, event.NoticeEvent{Level: "warning", Code: code, Message: text})
 }
 
-func (p *prepared) stop(s *runner.Stop) {
-	if cancel := p.cancel.Load(); cancel != nil {
-		(*cancel)(s)
-	}
-}
+func (p *prepared) stop(s *runner.Stop) { p.stopping.cancel(s) }
 
 func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *prepared) tools.Commands {
 	remove := append(model.KeyNames(cfg.Providers), cfg.Redact...)

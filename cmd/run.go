@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"drover/output"
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner"
+	"drover/runner/textfile"
 )
 
 // runOptions are the flags of run as given; set tells which were.
@@ -124,6 +127,12 @@ func (o *runOptions) checkValues() error {
 			return err
 		}
 	}
+	for _, check := range o.checks {
+		if strings.TrimSpace(check) == "" {
+			return &fault.Error{Code: "usage", What: "--check cannot be used", Why: "it is empty",
+				Fix: "give the command, or leave --check out", Exit: fault.Usage}
+		}
+	}
 	for _, n := range []struct {
 		flag string
 		bad  bool
@@ -160,19 +169,27 @@ func (a *app) runRun(ctx context.Context) (err error) {
 	if err := o.checkValues(); err != nil {
 		return err
 	}
-	p, err := a.prepare(o)
+	ctx, s := a.handleSignals(ctx, patienceWithPrepare, a.loneFinish)
+	defer s.stop()
+	p, err := a.prepare(ctx, s, o)
 	if err != nil {
 		return err
 	}
 	defer p.release()
 	keepPrivate()
-	ctx, stopSignals := a.handleSignals(ctx, p)
-	defer stopSignals()
-
+	s.begin(p)
+	if wall := p.options.Limits.Wall; wall > 0 {
+		// The runner keeps the limit; after the agent's end, too, no reader is
+		// waited for any longer.
+		defer time.AfterFunc(wall, s.arm).Stop()
+	}
 	outcome := a.guardedRun(ctx, p)
+	ran := outcome
+	p.outcome.Store(&ran)
 	a.conclude(p, &outcome)
 	if code := p.lateFailure(outcome.End.Exit); code != fault.Success {
-		a.explain(outcome)
+		// Nobody may be reading stderr either.
+		within(patienceWhenHurried, func() { a.explain(outcome, p.gaveUp.Load()) })
 		return exitWith{code}
 	}
 	return nil
@@ -185,6 +202,12 @@ func (p *prepared) lateFailure(code fault.Exit) fault.Exit {
 	}
 	if p.closedOutput.Load() && p.stopOnClosed && fault.ClosedOutput.Before(code) {
 		return fault.ClosedOutput
+	}
+	if stop := p.stopping.cause(); p.gaveUp.Load() && code == fault.Success {
+		if stop != nil {
+			return stop.Exit
+		}
+		return fault.Timeout
 	}
 	return code
 }
@@ -207,23 +230,31 @@ func (a *app) guardedRun(ctx context.Context, p *prepared) (out runner.Outcome) 
 func (a *app) conclude(p *prepared, out *runner.Outcome) {
 	p.collectDiff(out)
 	if path := a.run.lastMessage; path != "" {
-		if err := writeLastMessage(path, p.redact.String(out.Message)); err != nil {
+		if err := writeLastMessage(p.stopping.ending, path, p.redact.String(out.Message)); err != nil {
 			out.Fail(runner.StopFor(err))
 		}
 	}
 	if p.closedOutput.Load() && p.stopOnClosed {
 		out.Fail(&runner.Stop{Exit: fault.ClosedOutput, Reason: "closed_output"})
 	}
-	runner.Finish(p.log, *out)
+	final := *out
+	p.outcome.Store(&final)
+	first, err := runner.Finish(p.log, final)
+	if !first {
+		select {} // the process is being ended
+	}
 	a.finished = true
-	if err := p.log.Close(); err != nil {
+	if err != nil {
 		fmt.Fprintf(a.stderr, "drover: close the output: %s\n", p.redact.String(err.Error()))
 	}
 }
 
 // explain says on stderr in one line why a run did not succeed, so that a CI
 // log is enough to know.
-func (a *app) explain(out runner.Outcome) {
+func (a *app) explain(out runner.Outcome, gaveUp bool) {
+	if gaveUp {
+		fmt.Fprintln(a.stderr, "drover: standard output is cut: its reader did not read when the run was to end")
+	}
 	if out.End.Exit == fault.ClosedOutput || out.End.Err == nil {
 		return
 	}
@@ -233,7 +264,7 @@ func (a *app) explain(out runner.Outcome) {
 
 // prompt finds the task: the argument, a file, standard input or the task
 // file. Bytes are kept as they are.
-func (a *app) prompt(o *runOptions, task *runner.Task) (text string, source event.PromptSource, err error) {
+func (a *app) prompt(ctx context.Context, o *runOptions, task *runner.Task) (text string, source event.PromptSource, err error) {
 	given := 0
 	if len(o.args) > 0 {
 		given++
@@ -248,10 +279,10 @@ func (a *app) prompt(o *runOptions, task *runner.Task) (text string, source even
 	}
 	switch {
 	case source == "arg" && text == "-", o.promptFile == "-":
-		text, err = readPrompt(a.stdin, "standard input")
+		text, err = interruptible(ctx, func() (string, error) { return readPrompt(a.stdin, "standard input") })
 		source = "stdin"
 	case o.promptFile != "":
-		text, err = readPromptFile(o.promptFile)
+		text, err = interruptible(ctx, func() (string, error) { return readPromptFile(o.promptFile) })
 		source = "file"
 	case source == "" && task != nil && task.Prompt != "":
 		text, source = task.Prompt, "file"
@@ -282,7 +313,7 @@ func emptyPromptWhy(source event.PromptSource) string {
 const maxPrompt = 64 << 20
 
 func readPromptFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := textfile.Open(path)
 	if err != nil {
 		return "", &fault.Error{Code: "prompt_unreadable", What: fmt.Sprintf("prompt file %q cannot be read", path), Why: osReason(err), Exit: fault.Usage, Err: err}
 	}
@@ -315,11 +346,45 @@ func osReason(err error) string {
 	return err.Error()
 }
 
-func writeLastMessage(path, text string) error {
+// checkLastMessage finds out before the run that the file for the final answer
+// cannot be written. It does not touch the file: it may hold the last one.
+func checkLastMessage(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	info, err := os.Stat(path)
+	why := ""
+	if err == nil && info.IsDir() {
+		why = "it is a folder"
+	} else if info, err := os.Stat(dir); err != nil {
+		why = fmt.Sprintf("its folder %q: %s", dir, osReason(err))
+	} else if !info.IsDir() {
+		why = fmt.Sprintf("%q is not a folder", dir)
+	}
+	if why == "" {
+		return nil
+	}
+	return &fault.Error{Code: "last_message", What: fmt.Sprintf("the final answer cannot be written to %q", path), Why: why,
+		Fix: "name a file in a folder that exists", Exit: fault.Usage}
+}
+
+// writeLastMessage writes the final answer. Once ctx has ended, a reader of a
+// pipe is not waited for any longer.
+func writeLastMessage(ctx context.Context, path, text string) error {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+	f, err := output.Create(path, 0o666)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() {
+			_ = f.SetWriteDeadline(time.Now().Add(patienceWithReader)) // a plain file needs none
+		})
+		_, err = f.WriteString(text)
+		stop()
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return &fault.Error{Code: "last_message", What: fmt.Sprintf("the final answer cannot be written to %q", path), Why: osReason(err), Exit: fault.Environment, Err: err}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"drover/output/fault"
 	"drover/runner"
 	"drover/runner/model"
+	"drover/runner/textfile"
 	"drover/tools"
 	"drover/tools/policy"
 )
@@ -174,6 +175,9 @@ func lookPath(path string) func(string) string {
 	}
 }
 
+// maxSchema is far above what a model could be told to follow.
+const maxSchema = 4 << 20
+
 // loadSchema reads the output schema of the flag or the task.
 func loadSchema(o *runOptions, task *runner.Task) (*runner.Schema, error) {
 	name, raw := o.outputSchema, json.RawMessage(nil)
@@ -184,7 +188,7 @@ func loadSchema(o *runOptions, task *runner.Task) (*runner.Schema, error) {
 		return nil, nil
 	}
 	if raw == nil {
-		data, err := os.ReadFile(name)
+		data, err := textfile.Plain(name, maxSchema)
 		if err != nil {
 			return nil, &fault.Error{Code: "schema_unreadable", What: fmt.Sprintf("output schema %q cannot be read", name), Why: osReason(err), Exit: fault.Config, Err: err}
 		}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"drover/output/fault"
 	"drover/runner/strict"
+	"drover/runner/textfile"
 )
 
 // maxTaskFile bounds a task file and each text file that it names, in bytes.
@@ -85,7 +85,7 @@ func LoadTask(path string, params map[string]string) (*Task, error) {
 
 // readText reads a file of bounded size, which may be a pipe.
 func readText(src strict.Source, path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := textfile.Open(path)
 	if err != nil {
 		return nil, src.Errorf("%w", pathReason(err))
 	}
