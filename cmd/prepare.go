@@ -134,14 +134,14 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
-	instructions, err := runner.LoadInstructions(in.cwd)
-	if err != nil {
-		return nil, &fault.Error{Code: "instructions", What: "the project's instructions cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
-	}
 	p.options = a.runnerOptions(p, in)
 	p.options.Stopped = s.arm
 	s.runID.Store(&p.options.Commands.RunID)
-	p.options.Instructions = instructions
+	var skipped []string
+	p.options.Instructions, skipped = runner.LoadInstructions(in.cwd)
+	for _, text := range skipped {
+		p.options.Notices = append(p.options.Notices, event.NoticeEvent{Level: "warning", Code: "instructions_skipped", Message: text})
+	}
 	return p, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"drover/runner/textfile"
 )
 
 // systemPrompt says what the agent is and how its world works. It is short on
@@ -61,17 +63,20 @@ var instructionNames = []string{"AGENTS.md"}
 // maxInstructions bounds all instruction files together, in bytes.
 const maxInstructions = 32 << 10
 
+// maxInstructionFile bounds what is read of one file to find its hash.
+const maxInstructionFile = 4 << 20
+
 // LoadInstructions reads the instruction files from the repository's root down
 // to dir. Files above a repository are not read, and a link out of the
 // repository is not followed. What is over the limit is left out with a remark
-// in the text.
-func LoadInstructions(dir string) ([]Instruction, error) {
-	var found []Instruction
+// in the text. A file that cannot be used is skipped, and skipped says which and
+// why: whoever can write to a repository must not be able to stop its runs.
+func LoadInstructions(dir string) (found []Instruction, skipped []string) {
 	left := maxInstructions
 	root := repositoryRoot(dir)
 	handle, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, fmt.Errorf("open the project's folder: %w", err)
+		return nil, []string{fmt.Sprintf("%s cannot be read: %v", strings.Join(instructionNames, ", "), pathReason(err))}
 	}
 	defer handle.Close()
 	for _, folder := range foldersBetween(root, dir) {
@@ -80,30 +85,37 @@ func LoadInstructions(dir string) ([]Instruction, error) {
 			if err != nil {
 				continue
 			}
-			data, err := handle.ReadFile(rel)
+			i, err := readInstruction(handle, rel)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("read project instructions: %w", err)
+				skipped = append(skipped, fmt.Sprintf("%s is not read: %v", rel, pathReason(err)))
+				continue
 			}
-			if !utf8.Valid(data) {
-				return nil, fmt.Errorf("read project instructions: %s is not UTF-8 text", rel)
+			if len(i.Text) > left {
+				i.Text = strings.ToValidUTF8(i.Text[:left], "") + "\n[the rest was left out: instruction files are limited to 32 KiB]"
 			}
-			sum := sha256.Sum256(data)
-			text := string(data)
-			if len(text) > left {
-				text = strings.ToValidUTF8(text[:left], "") + "\n[the rest was left out: instruction files are limited to 32 KiB]"
+			left = max(0, left-len(i.Text))
+			if strings.TrimSpace(i.Text) != "" {
+				found = append(found, i)
 			}
-			left = max(0, left-len(text))
-			if strings.TrimSpace(text) == "" {
-				break
-			}
-			found = append(found, Instruction{Path: rel, Text: text, SHA256: hex.EncodeToString(sum[:])})
 			break
 		}
 	}
-	return found, nil
+	return found, skipped
+}
+
+func readInstruction(root *os.Root, name string) (Instruction, error) {
+	data, err := textfile.PlainIn(root, name, maxInstructionFile)
+	if err != nil {
+		return Instruction{}, err
+	}
+	if !utf8.Valid(data) {
+		return Instruction{}, errors.New("it is not UTF-8 text")
+	}
+	sum := sha256.Sum256(data)
+	return Instruction{Path: name, Text: string(data), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
 // repositoryRoot is the nearest folder at or above dir that holds .git, or dir

@@ -3,11 +3,13 @@ package runner
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -302,9 +304,9 @@ func TestInstructionsComeFromTheRepositoryDown(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "repo", ".git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	got, err := LoadInstructions(filepath.Join(dir, "repo", "a", "b"))
-	if err != nil || len(got) != 2 || got[0].Text != "root" || got[1].Path != "a/b/AGENTS.md" {
-		t.Fatalf("got %+v, %v", got, err)
+	got, skipped := LoadInstructions(filepath.Join(dir, "repo", "a", "b"))
+	if len(skipped) != 0 || len(got) != 2 || got[0].Text != "root" || got[1].Path != "a/b/AGENTS.md" {
+		t.Fatalf("got %+v, %v", got, skipped)
 	}
 	if len(got[1].Text) > maxInstructions+100 || !strings.Contains(got[1].Text, "left out") {
 		t.Errorf("the long file has %d bytes", len(got[1].Text))
@@ -316,8 +318,27 @@ func TestInstructionsComeFromTheRepositoryDown(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "AGENTS.md"), filepath.Join(dir, "repo", "AGENTS.md")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadInstructions(filepath.Join(dir, "repo")); err == nil {
-		t.Error("a link out of the repository was read")
+	if got, skipped := LoadInstructions(filepath.Join(dir, "repo")); len(got) != 0 || len(skipped) != 1 || !strings.Contains(skipped[0], "escapes") {
+		t.Errorf("a link out of the repository was read: %+v, %v", got, skipped)
+	}
+}
+
+func TestInstructionsThatCannotBeReadStopNothing(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"plain file": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"not UTF-8":  func(path string) error { return os.WriteFile(path, []byte("\xff\xfe"), 0o600) },
+		"too large": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 3<<30))
+		},
+		"AGENTS.md": func(path string) error { return os.Symlink("AGENTS.md", path) },
+	} {
+		dir := t.TempDir()
+		if err := make(filepath.Join(dir, "AGENTS.md")); err != nil {
+			t.Skip("cannot be made here: ", err)
+		}
+		if got, skipped := LoadInstructions(dir); len(got) != 0 || len(skipped) != 1 || !strings.Contains(skipped[0], name) {
+			t.Errorf("%s: got %+v, %v", name, got, skipped)
+		}
 	}
 }
 
