@@ -100,7 +100,7 @@ func (a *analyser) isNumeric(name string, sc *scope) bool {
 // guessCode tries deny and ask rules on what a value would run.
 func (a *analyser) guessCode(value string, sc *scope) {
 	if strings.ContainsAny(value, "$`") {
-		a.guessScript(value, sc)
+		a.guessScript(": "+value, sc)
 	}
 }
 

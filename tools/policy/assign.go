@@ -14,6 +14,7 @@ func (a *analyser) assigned(name string, w *syntax.Word, sc *scope) {
 	}
 	if choosesProgram(name) {
 		a.addOpaque("the variable "+name+" chooses programs", sc)
+		a.hook(name, "", false, sc)
 	}
 }
 
@@ -104,6 +105,8 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 		a.opaqueIf(a.assign(as, sc), sc)
 		if choosesProgram(name) || exported && !a.p.safeVariable(name) {
 			a.addOpaque("the variable "+name+" is not known to be harmless", sc)
+			text, known := a.static(as.Value)
+			a.hook(name, text, known && !as.Append, sc)
 		}
 	}
 	a.add(unit{cmd: &command{words: words, shown: sc.dir()}, guess: true}, sc)

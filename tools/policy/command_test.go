@@ -231,12 +231,12 @@ func TestReadersWithActionsAreNotKnownToBeSafe(t *testing.T) {
 		{`find . -ok touch c \;`, Ask}, {`find . -okdir touch c \;`, Ask}, {`find . -fprint canary`, Ask}, {`find . -fls c`, Ask}, {`find . -fprintf c x`, Ask},
 		{`grep -c x f | sort`, Allow}, {`grep -c x f | wc`, Allow}, {`grep -c x f | uniq -c`, Allow}, {`sort`, Allow}, {`sortfoo`, Ask},
 		{`sort -o f f`, Ask}, {`sort -uof f`, Ask}, {`sort --out=f f`, Ask}, {`uniq a b`, Ask}, {`base64 -o x`, Ask}, {`base64 x`, Allow},
-		{`rg x`, Allow}, {`rg --pre=sh x`, Ask}, {`rg -z x`, Ask}, {`sed -n 5p f`, Allow}, {`sed -n 1,5p f`, Allow}, {`sed -i s/a/b/ f`, Ask}, {`sed -n 5w f`, Ask},
+		{`rg x`, Allow}, {`rg --pre=p x`, Ask}, {`rg --pre=sh x`, Deny}, {`rg -z x`, Ask}, {`sed -n 5p f`, Allow}, {`sed -n 1,5p f`, Allow}, {`sed -i s/a/b/ f`, Ask}, {`sed -n 5w f`, Ask},
 		{`git status`, Allow}, {`git log --oneline`, Allow}, {`git log --output=x`, Ask}, {`git diff --ext-diff`, Ask}, {`git branch`, Allow}, {`git branch -vv`, Allow},
 		{`git branch new`, Ask}, {`git branch -D x`, Ask}, {`git push`, Ask}, {`git -C sub status`, Ask}, {`git --no-pager log`, Allow}, {`git`, Ask},
 		{`cat f`, Allow}, {`./cat f`, Ask}, {`cat $x`, Ask}, {`cat f > g`, Ask}, {`cat f > /dev/null`, Allow}, {`cat <<EOF
 x
-EOF`, Ask}, {`touch x`, Ask}, {`echo $(ls)`, Ask}, {`echo (`, Ask}, {`ls && ls; ls | wc -l`, Allow}, {`ls && touch x`, Ask},
+EOF`, Ask}, {`touch x`, Ask}, {`echo $(ls)`, Ask}, {`echo (`, Deny}, {`ls && ls; ls | wc -l`, Allow}, {`ls && touch x`, Ask},
 	})
 	for _, c := range []struct {
 		script  string
@@ -260,7 +260,7 @@ func TestApprovalPoliciesDecideUnmatchedCommands(t *testing.T) {
 		yaml := "version: 1\napproval: " + c.approval + "\nrules: [{id: no-curl, effect: deny, argv: [curl]}, {id: ok, effect: allow, argv: [make]}]"
 		p := load(t, yaml)
 		open := load(t, yaml, func(s *Sources) { s.Roots.Unrestricted = true })
-		cases := []judged{{`touch x`, c.plain}, {`ls`, Allow}, {`make x`, Allow}, {`curl x`, Deny}, {`rm x`, c.plain}, {`echo $(touch x)`, c.plain}, {`$x y`, c.plain}}
+		cases := []judged{{`touch x`, c.plain}, {`ls`, Allow}, {`make x`, Allow}, {`curl x`, Deny}, {`rm x`, c.plain}, {`echo $(touch x)`, c.plain}, {`$x y`, Deny}}
 		for _, f := range force {
 			cases = append(cases, judged{f, c.force})
 		}

@@ -34,6 +34,9 @@ options:
 		switch {
 		case !w.literal:
 			inner.opaque = "an option of git is computed"
+			if w.free {
+				inner.wild = inner.opaque
+			}
 			break options
 		case !strings.HasPrefix(w.text, "-") || w.text == "-" || w.text == "--help" || w.text == "--version" || w.text == "-h" || w.text == "-v":
 			break options
@@ -41,16 +44,23 @@ options:
 			i++
 			if !c.words[i].literal {
 				inner.opaque = "the folder of git is computed"
+				if c.words[i].free {
+					inner.wild = inner.opaque + "; quote it"
+				}
 				break
 			}
 			dirs = a.gitFolder(c.words[i].text, dirs, sc)
 		case gitNeutral[w.text]:
 		default:
+			inner.strange = true
 			if inner.opaque = "the option " + name + " of git cannot be judged"; known && value && !joined {
 				i++
 			}
 			if i < len(c.words) {
 				a.guessSetting(c.words[i], sc)
+				if !c.words[i].literal {
+					inner.wild = "a setting of git is computed"
+				}
 			}
 		}
 		inner.dropped = append(inner.dropped, w)
@@ -60,9 +70,10 @@ options:
 	if len(inner.dropped) > 0 {
 		inner.full = c.words
 	}
+	a.subcommand(&inner, sc)
 	a.emit(&inner, sc)
 	if len(inner.words) > 1 && gitRunners[inner.words[1].text] {
-		a.carried(&inner, sc)
+		a.carried(&inner, sc, false)
 	}
 }
 
@@ -71,6 +82,69 @@ options:
 func (a *analyser) guessSetting(w word, sc *scope) {
 	_, value, _ := strings.Cut(guessText([]word{w}), "=")
 	a.guessScript(strings.TrimPrefix(value, "!"), sc)
+}
+
+// gitCommands are the sub-commands of git, which no alias can stand for. The
+// deprecated ones are left out: newer versions let aliases replace them.
+var gitCommands = set(strings.Fields(`add am annotate apply archive bisect blame branch bugreport bundle cat-file
+	check-attr check-ignore check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column
+	commit commit-graph commit-tree config count-objects credential daemon describe diagnose diff diff-files diff-index
+	diff-tree difftool fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo
+	format-patch fsck gc get-tar-commit-id grep hash-object help hook imap-send index-pack init init-db instaweb
+	interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file
+	merge-index merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-refs patch-id prune
+	prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog remote repack replace request-pull
+	rerere reset restore rev-list rev-parse revert rm send-pack shell shortlog show show-branch show-index show-ref
+	sparse-checkout stage stash status stripspace submodule subtree switch symbolic-ref tag unpack-file unpack-objects
+	update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version
+	worktree write-tree`)...)
+
+// subcommand looks at what a sub-command of git may run besides itself: an
+// alias, or what its options or settings name.
+func (a *analyser) subcommand(c *command, sc *scope) {
+	if len(c.words) < 2 || !c.words[1].literal || !a.p.hasCommandRules() {
+		return
+	}
+	name := c.words[1].text
+	if !strings.HasPrefix(name, "-") && !gitCommands[name] {
+		// Programs of git go before aliases.
+		c.alias = a.p.env.LookPath == nil || !a.p.resolves("git-"+name)
+		return
+	}
+	a.optionCommands("git", c, sc)
+	args := c.words[2:]
+	if gitRunners[name] {
+		for i, w := range args {
+			if !w.literal && (w.free || i > 0 && gitRuns[args[i-1].text]) {
+				c.wild = "a command for git is computed"
+			}
+		}
+	}
+	if name != "config" {
+		return
+	}
+	for i, w := range args {
+		switch {
+		case w.literal:
+			a.guessScript(strings.TrimPrefix(w.text, "!"), sc)
+		case w.free || i == 0 || !args[i-1].literal || namesCommand(args[i-1].text):
+			c.wild = "a setting of git is computed"
+		}
+	}
+}
+
+// gitRuns are the words before a command that git runs.
+var gitRuns = set("-x", "--exec", "--extcmd", "run", "foreach", "--recursive")
+
+// namesCommand tells whether a setting of git may name a command.
+func namesCommand(key string) bool {
+	key = strings.ToLower(key)
+	for _, part := range []string{"alias.", "core.", "pager.", "command", "cmd", "textconv", "driver", "filter.", "helper", "editor", "program", "include", "exec", "hook"} {
+		if strings.Contains(key, part) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *analyser) gitFolder(dir string, from []string, sc *scope) []string {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -47,7 +48,11 @@ const maxCarried = 32
 
 // carried tries deny and ask rules on every command that the later words of a
 // program could be.
-func (a *analyser) carried(c *command, sc *scope) {
+// If it runs one of them itself, a computed word may be a command, too.
+func (a *analyser) carried(c *command, sc *scope, computed bool) {
+	if computed && len(c.words) > maxCarried {
+		a.addWild("it carries too many words", sc)
+	}
 	if sc.carried || !a.p.hasCommandRules() {
 		return
 	}
@@ -56,6 +61,9 @@ func (a *analyser) carried(c *command, sc *scope) {
 	guess.args = append([]string{""}, texts(c.words[1:])...)
 	for i := 1; i < len(c.words) && i <= maxCarried; i++ {
 		w := c.words[i]
+		if !w.literal && computed {
+			a.guessWords(c.words[i:], guess)
+		}
 		if !w.literal || strings.HasPrefix(w.text, "-") {
 			continue
 		}
@@ -77,23 +85,46 @@ func texts(words []word) []string {
 // findActions tries deny and ask rules on the commands that find or fd runs.
 func (a *analyser) findActions(c *command, sc *scope) {
 	for i := 1; i < len(c.words); i++ {
-		switch c.words[i].text {
-		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
-			end := i + 1
-			for end < len(c.words) && c.words[end].text != ";" && c.words[end].text != "+" {
-				end++
-			}
-			a.guessWords(c.words[i+1:end], sc)
-			i = end
+		w := c.words[i]
+		if w.free {
+			a.addWild(w.text+" may hold actions of find; quote it", sc)
 		}
+		if !w.literal && w.couldBe(findRunners) {
+			a.guessWords(c.words[i+1:], sc)
+		}
+		if !w.literal || !findRunners[w.text] {
+			continue
+		}
+		end := i + 1
+		for end < len(c.words) && c.words[end].text != ";" && c.words[end].text != "+" {
+			end++
+		}
+		action := make([]word, 0, end-i)
+		for _, w := range c.words[i+1 : end] {
+			action = append(action, holed(w, "{}"))
+		}
+		a.guessWords(action, sc)
+		i = end
 	}
+}
+
+// findRunners are the actions of find and fd that run commands.
+var findRunners = set("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
+
+// holed returns a literal word whose hole is filled with a name when it runs.
+func holed(w word, hole string) word {
+	if !w.literal || !strings.Contains(w.text, hole) {
+		return w
+	}
+	shape := strings.ReplaceAll(escapeWord(w.text), escapeWord(hole), "*")
+	return word{text: w.text, guess: []string{w.text}, shapes: []string{shape}}
 }
 
 // codeBuiltin judges a builtin that takes code, or changes what later words
 // mean.
 func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 	args := c.words[1:]
-	code := ""
+	code, computed := "", slices.ContainsFunc(args, func(w word) bool { return !w.literal })
 	switch name {
 	case "hash", "set", "unalias", "shopt":
 		if name == "set" && len(args) > 0 {
@@ -106,8 +137,11 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 			a.emit(c, sc)
 			return
 		}
+		if name == "hash" {
+			c.wild = "hash gives a name to another program"
+		}
 	case "trap":
-		if len(args) < 2 || args[0].text == "-" || args[0].text == "" || strings.HasPrefix(args[0].text, "-") && args[0].text != "--" {
+		if len(args) == 0 || len(args) < 2 && args[0].literal || args[0].text == "-" || args[0].text == "" || strings.HasPrefix(args[0].text, "-") && args[0].text != "--" {
 			a.emit(c, sc)
 			return
 		}
@@ -115,27 +149,105 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 		if args[0].text == "--" {
 			code = guessText(args[1:2])
 		}
+		if !args[0].literal || args[0].text == "--" && !args[1].literal {
+			c.wild = "the code of trap is computed"
+		}
 	case "alias":
 		for _, w := range args {
-			_, value, _ := strings.Cut(guessText([]word{w}), "=")
+			_, value, defines := strings.Cut(guessText([]word{w}), "=")
 			a.guessScript(value, sc)
+			if defines || !w.literal {
+				c.wild = "an alias changes what later words mean"
+			}
 		}
 	case "eval":
 		code = guessText(args)
+		if computed || !a.parses(code) {
+			c.wild = "the code of eval cannot be read"
+		}
 	case "source", ".":
 		for _, w := range args {
 			a.guessScript(w.prints, sc)
 		}
-	case "mapfile", "readarray", "complete", "bind":
-		if len(args) == 0 {
+		if len(args) > 0 {
+			c.wild = "the file of " + name + " is not read"
+		}
+	case "jobs", "fc", "enable":
+		if !a.jobBuiltin(name, c, sc) {
 			a.emit(c, sc)
 			return
 		}
-		a.carried(c, sc)
+	case "mapfile", "readarray", "complete", "compgen", "bind":
+		if len(args) == 0 || name == "compgen" && !takesCode(args) {
+			a.emit(c, sc)
+			return
+		}
+		a.completion(name, c, sc)
 	}
 	c.opaque = name + " runs code that cannot be judged"
 	a.emit(c, sc)
 	a.guessScript(code, sc)
+}
+
+// jobBuiltin judges builtins that run commands only if they are told to, and
+// tells whether this one does.
+func (a *analyser) jobBuiltin(name string, c *command, sc *scope) bool {
+	for i, w := range c.words[1:] {
+		switch {
+		case !w.literal:
+			c.wild = "an argument of " + name + " is computed"
+			return true
+		case name == "jobs" && w.text == "-x":
+			a.guessWords(c.words[i+2:], sc)
+			return true
+		case name == "fc" && strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "l"):
+			return true
+		case name == "enable" && strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "f"):
+			c.wild = "enable loads builtins"
+		}
+	}
+	if name == "fc" {
+		c.wild = "fc runs commands again"
+	}
+	return name != "jobs"
+}
+
+// takesCode tells whether options of compgen run what they name.
+func takesCode(args []word) bool {
+	return slices.ContainsFunc(args, func(w word) bool {
+		return !w.literal || strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "CFW")
+	})
+}
+
+// completion judges builtins whose options take code.
+func (a *analyser) completion(name string, c *command, sc *scope) {
+	a.carried(c, sc, false)
+	for i, w := range c.words[1:] {
+		before := c.words[i].text
+		switch {
+		case !w.literal && (w.free || before == "-C" || before == "-F" || before == "-W" || name == "bind"):
+			c.wild = "an argument of " + name + " is computed"
+		case name == "bind" && strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "xf"):
+			c.wild = "bind gives keys to commands"
+		case w.literal:
+			text := w.text
+			if at := strings.IndexAny(text, "CFW"); strings.HasPrefix(text, "-") && at > 0 {
+				text = text[at+1:]
+			}
+			a.guessScript(text, sc)
+		}
+	}
+}
+
+// parses tells whether a text is a script.
+func (a *analyser) parses(text string) bool {
+	if tooComplex(text) {
+		return false
+	}
+	parser := a.p.parser()
+	defer a.p.parsers.Put(parser)
+	_, err := parser.Parse(strings.NewReader(text), "")
+	return err == nil
 }
 
 // changesMeaning tells whether the options make later commands mean something
@@ -177,12 +289,18 @@ func (a *analyser) shell(c *command, sc *scope) {
 		if c.feed != nil {
 			c.opaque = "a shell is fed by a here-document"
 		}
+		if !a.readsKnown(c) {
+			c.wild = "the script of the shell is not read"
+		}
 		a.emit(c, sc)
 		a.guessScript(sc.stdin, sc)
 		for _, w := range c.words {
 			a.guessScript(w.prints, sc)
 		}
 		return
+	}
+	if slices.ContainsFunc(c.words[1:script], func(w word) bool { return isCluster(w.text) && strings.Contains(w.text, "i") }) || why != "" {
+		a.addWild("the shell reads files of its own", sc)
 	}
 	inner := sc.child()
 	inner.zsh = path.Base(c.name()) == "zsh"
@@ -193,6 +311,13 @@ func (a *analyser) shell(c *command, sc *scope) {
 	w := c.words[script]
 	if !w.literal {
 		c.opaque = "the script is computed"
+		if scripts, ok := w.texts(); ok {
+			for _, text := range scripts {
+				a.guessScript(text, inner)
+			}
+		} else {
+			c.wild = c.opaque
+		}
 		a.emit(c, sc)
 		return
 	}
@@ -251,4 +376,52 @@ func scriptOf(words []word) (index int, why string) {
 		}
 	}
 	return -1, why
+}
+
+// readsKnown tells whether a shell without -c runs nothing but a script that
+// was read.
+func (a *analyser) readsKnown(c *command) bool {
+	for _, w := range c.words[1:] {
+		switch {
+		case !w.literal:
+			return false
+		case w.text == "--version" || w.text == "--help":
+			return true
+		case !strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, "--") || strings.Contains(w.text, "i"):
+			return false
+		}
+	}
+	return c.feed != nil && c.feed.known
+}
+
+// texts returns all that a word may become; ok is false if that is not known.
+func (w *word) texts() (texts []string, ok bool) {
+	if w.free || w.repeat || len(w.shapes) == 0 {
+		return nil, false
+	}
+	for _, shape := range w.shapes {
+		text, literal := unescapeWord(shape)
+		if !literal {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, true
+}
+
+// unescapeWord undoes escapeWord; ok is false for a glob.
+func unescapeWord(shape string) (text string, ok bool) {
+	var out strings.Builder
+	for i := 0; i < len(shape); i++ {
+		switch shape[i] {
+		case '*', '?', '[':
+			return "", false
+		case '\\':
+			if i++; i == len(shape) {
+				return "", false
+			}
+		}
+		out.WriteByte(shape[i])
+	}
+	return out.String(), true
 }

@@ -132,6 +132,10 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 			if !u.guess || decided && part.Effect != Allow {
 				parts = append(parts, part)
 			}
+		case u.wild:
+			if part, ok := p.wildPart(c, Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}, u.opaque); ok {
+				parts = append(parts, part)
+			}
 		case u.unread && p.hasRefusals():
 			parts = append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: u.opaque})
 		default:
@@ -161,7 +165,16 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 	if r := firstMatch(p, rules.deny, &s); r != nil {
 		return p.rulePart(act, r), true
 	}
+	vouched := (c.wild != "" || c.alias) && !u.guess && p.vouched(&s)
+	if r := p.possibleRule(rules.deny, &s); r != nil && !vouched {
+		return p.possiblePart(act, r, c), true
+	}
 	asked := firstMatch(p, rules.ask, &s)
+	if asked == nil && !vouched {
+		if r := p.possibleRule(rules.ask, &s); r != nil && (c.opaque == "" || u.guess || p.settings.opaque != Deny) {
+			return p.possiblePart(act, r, c), true
+		}
+	}
 	if asked == nil && u.guess {
 		if p.settings.approval != "" && dangerous(c.words) {
 			return p.heuristic(act, c), true

@@ -28,7 +28,7 @@ var carriers = set("busybox", "toybox", "flock", "watch", "script", "unshare", "
 // codeBuiltins are builtins of a shell that take code or change what later
 // commands mean.
 var codeBuiltins = set("eval", "source", ".", "trap", "alias", "enable", "complete", "bind", "hash", "mapfile",
-	"readarray", "set", "shopt", "unalias", "fc")
+	"readarray", "set", "shopt", "unalias", "fc", "jobs", "compgen")
 
 // setsVariables are builtins that set the variables they name.
 var setsVariables = set("read", "printf", "mapfile", "readarray", "getopts", "unset", "let", "export", "declare",

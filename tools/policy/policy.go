@@ -6,6 +6,13 @@
 // strictest effect with the rule and the line that decided. Deny beats ask,
 // ask beats allow, allow beats the default; order and layer play no part.
 //
+// A command that cannot be fully read (a computed word, a script that a shell
+// takes from a file, an alias of git) is decided by the strictest deny or ask
+// rule that could be about it, in every mode; only without such a rule is it
+// what shell.opaque says. What programs of other languages do (python -c, perl
+// -e, make, or a script run by its own name) is not read: rules match them by
+// name only, and the sandbox bounds them.
+//
 // The package is not responsible for carrying a decision out: answers,
 // grants, counting refusals and the kernel sandbox live elsewhere. It knows
 // tools only by name. It reads files in Load and nothing anywhere else:

@@ -10,13 +10,25 @@ import (
 type feed struct {
 	text  string
 	subst bool
+	// known says that the text is exactly what the command reads.
+	known bool
 }
 
 // redirects adds the files that a statement reads and writes, and returns its
 // here-documents.
 func (a *analyser) redirects(s *syntax.Stmt, sc *scope) *feed {
 	var fed *feed
+	inputs := 0
+	defer func() {
+		if fed != nil && inputs > 1 {
+			fed.known = false
+		}
+	}()
 	for _, r := range s.Redirs {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.RdrInOut, syntax.DplIn:
+			inputs++
+		}
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			fed = a.feed(fed, r.Hdoc, sc)
@@ -54,6 +66,8 @@ func (a *analyser) feed(fed *feed, w *syntax.Word, sc *scope) *feed {
 	}
 	fed.subst = a.nested(w, sc) || fed.subst
 	fed.text += a.plain(w, sc) + "\n"
+	text, literal := a.static(w)
+	fed.known = literal && !strings.Contains(text, `\`) && !strings.Contains(a.source(w), `\`)
 	return fed
 }
 

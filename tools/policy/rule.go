@@ -69,6 +69,9 @@ type subject struct {
 	action *Action
 	// cmd is the parsed form of an exec action.
 	cmd *command
+	// possible says that the command cannot be fully read, and that anything
+	// it could be counts.
+	possible bool
 }
 
 // matches tells whether the rule is about the subject. Allow rules must be
@@ -123,6 +126,9 @@ func (b *block) matchesAction(p *Policy, s *subject, suspicious bool) bool {
 		}
 		if s.cmd == nil {
 			return false
+		}
+		if suspicious && s.possible {
+			return b.possible(p, s.cmd)
 		}
 		if suspicious {
 			return b.suspects(p, s.cmd)

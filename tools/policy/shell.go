@@ -28,6 +28,12 @@ type command struct {
 	function bool
 	// feed is the here-document that is its standard input.
 	feed *feed
+	// wild says why the command may run any other command.
+	wild string
+	// strange says that the options of git are not known.
+	strange bool
+	// alias says that git may take its sub-command for the name of an alias.
+	alias bool
 	// outermost says that the vector is what drover itself starts.
 	outermost bool
 }
@@ -44,6 +50,8 @@ type unit struct {
 	guess bool
 	// implied says that a read inside the workspace follows from the command.
 	implied bool
+	// wild says that any command may be run.
+	wild bool
 	// unread says that the script is too large to look for denied commands.
 	unread bool
 }
@@ -53,9 +61,12 @@ type analyser struct {
 	p *Policy
 	// text and file are the script that is being read, texts the variables
 	// that it sets to something that is no number.
-	text     string
-	file     *syntax.File
-	texts    map[string]bool
+	text  string
+	file  *syntax.File
+	texts map[string]bool
+	// main is the script that drover itself starts, fixed its variables.
+	main     *syntax.File
+	fixed    *settledVariables
 	units    []unit
 	commands int
 	steps    int
@@ -86,6 +97,12 @@ func (a *analyser) addOpaque(why string, sc *scope) {
 	}
 }
 
+// addWild notes that any command may be run; without a deny or ask rule
+// nothing follows from it.
+func (a *analyser) addWild(why string, sc *scope) {
+	a.add(unit{opaque: why, wild: true, guess: true}, sc)
+}
+
 // script judges the text of a script.
 func (a *analyser) script(text string, sc *scope) {
 	if sc.depth++; sc.depth > maxDepth || tooComplex(text) {
@@ -97,6 +114,9 @@ func (a *analyser) script(text string, sc *scope) {
 	a.p.parsers.Put(parser)
 	text0, file0, texts0 := a.text, a.file, a.texts
 	a.text, a.file, a.texts = text, file, nil
+	if sc.depth == 1 && len(a.units) == 0 && err == nil {
+		a.main = file
+	}
 	if err != nil {
 		a.broken(text, file, sc)
 	} else {
@@ -112,6 +132,9 @@ func (a *analyser) script(text string, sc *scope) {
 // broken judges what can be read of a script that does not parse.
 func (a *analyser) broken(text string, file *syntax.File, sc *scope) {
 	a.addOpaque("the script cannot be parsed", sc)
+	if !sc.guess {
+		a.addWild("the script cannot be parsed", sc)
+	}
 	guess := sc.child()
 	guess.guess = true
 	if file != nil {
@@ -132,7 +155,7 @@ func (a *analyser) broken(text string, file *syntax.File, sc *scope) {
 		if words := strings.Fields(strings.NewReplacer(`'`, "", `"`, "", `\`, "").Replace(line)); len(words) > 0 {
 			c := command{words: literals(words)}
 			a.guessWords(c.words, guess)
-			a.carried(&c, guess)
+			a.carried(&c, guess, false)
 		}
 	}
 }
@@ -226,6 +249,7 @@ func (a *analyser) cmd(cmd syntax.Command, fed *feed, sc *scope) []string {
 		a.opaqueIf(a.nested(x, sc) || assignsProgram(x), sc)
 	default:
 		a.addOpaque("the construct is unknown", sc)
+		a.addWild("the construct is unknown", sc)
 		a.nested(x, sc)
 	}
 	return sc.dirs
@@ -300,6 +324,7 @@ func (a *analyser) loop(x *syntax.ForClause, sc *scope) {
 	}
 	if choosesProgram(iter.Name.Value) {
 		a.addOpaque("the variable "+iter.Name.Value+" chooses programs", sc)
+		a.hook(iter.Name.Value, "", false, sc)
 	}
 	if len(values) > 0 {
 		sc.set(iter.Name.Value, values[:1])
@@ -369,6 +394,10 @@ func (a *analyser) call(x *syntax.CallExpr, fed *feed, sc *scope) []string {
 	var unsafe []string
 	for _, as := range x.Assigns {
 		subst := a.assign(as, sc)
+		if as.Name != nil {
+			text, known := a.static(as.Value)
+			a.hook(as.Name.Value, text, (known || as.Value == nil) && !as.Append, sc)
+		}
 		switch {
 		case subst:
 			c.opaque = cannotJudge

@@ -28,6 +28,10 @@ func canonicalTool(name string) string {
 	return name
 }
 
+// KnownTool tells whether a name belongs to a tool of the catalogue, whether
+// built, enabled or not, or is another name of one.
+func KnownTool(name string) bool { return slices.Contains(catalogue, canonicalTool(name)) }
+
 // manualOrder are the keys of a rule in the order of the manual, which is
 // that of their use.
 var manualOrder = []string{"id", "effect", "reason", "tool", "argv", "argv_any", "argv_none", "argv_exact", "path",

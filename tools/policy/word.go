@@ -23,6 +23,11 @@ type word struct {
 	subst bool
 	// prints is what a process substitution in the word probably holds.
 	prints string
+	// shapes are globs, one of which matches whatever a word with an expansion
+	// becomes. A free word may become any words at all, a repeated one several
+	// words of its shapes or none, one that vanishes no word.
+	shapes                 []string
+	free, repeat, vanishes bool
 }
 
 func literal(text string) word { return word{text: text, literal: true} }
@@ -48,7 +53,7 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 			return literal(lit.Value)
 		}
 	}
-	r := wordReader{a: a, sc: sc, literal: true, several: len(w.Parts) > 1}
+	r := wordReader{a: a, sc: sc, literal: true, several: len(w.Parts) > 1, forming: a.p.hasCommandRules()}
 	for i, part := range w.Parts {
 		r.part(part, i == 0 && (len(w.Parts) == 1 || startsFolder(part)), false)
 	}
@@ -59,7 +64,18 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 	if r.literal {
 		return word{text: r.out.String(), literal: true}
 	}
-	return word{text: a.source(w), guess: r.words(), glob: r.glob, subst: r.subst, prints: r.prints}
+	out := word{text: a.source(w), guess: r.words(), glob: r.glob, subst: r.subst, prints: r.prints}
+	out.formed(&r)
+	return out
+}
+
+// formed takes the shapes of what was read.
+func (w *word) formed(r *wordReader) {
+	shapes := r.shapes()
+	w.shapes = append(w.shapes, shapes...)
+	w.free = w.free || r.free || len(shapes) == 0 || len(w.shapes) > maxBraces
+	w.repeat = w.repeat || r.glob
+	w.vanishes = w.vanishes || !r.some && slices.Contains(shapes, "")
 }
 
 func isBrace(part syntax.WordPart) bool {
@@ -74,13 +90,16 @@ func startsFolder(part syntax.WordPart) bool {
 
 // braces returns a word with brace expansions, guessed as all its results.
 func (a *analyser) braces(braced *syntax.Word, r *wordReader, w *syntax.Word) word {
-	out := word{text: a.source(w), glob: r.glob, subst: r.subst}
-	for _, parts := range expandBraces(braced.Parts, maxBraces) {
-		one := wordReader{a: a, sc: r.sc, literal: true, mute: true}
+	out := word{text: a.source(w), glob: r.glob, subst: r.subst, repeat: true}
+	results := expandBraces(braced.Parts, maxBraces)
+	out.free = len(results) >= maxBraces
+	for _, parts := range results {
+		one := wordReader{a: a, sc: r.sc, literal: true, mute: true, forming: r.forming}
 		for i, part := range parts {
 			one.part(part, i == 0 && len(parts) == 1, false)
 		}
 		out.guess = append(out.guess, one.words()...)
+		out.formed(&one)
 	}
 	return out
 }
@@ -124,6 +143,74 @@ type wordReader struct {
 	out                               strings.Builder
 	literal, glob, subst, split, some bool
 	prints                            string
+	// forming readers collect the shapes of the word; free and loose say that
+	// it may become any words, or go on in any way.
+	forming, free, loose bool
+	forms                []string
+}
+
+// form adds the shapes that the next part of the word may have.
+func (r *wordReader) form(alternatives ...string) {
+	if !r.forming || r.loose || r.free {
+		return
+	}
+	if r.forms == nil {
+		r.forms = []string{""}
+	}
+	if len(r.forms)*len(alternatives) > maxBraces {
+		alternatives = []string{"*"}
+	}
+	next := make([]string, 0, len(r.forms)*len(alternatives))
+	for _, head := range r.forms {
+		if len(head) > maxGlob {
+			r.free = true
+			return
+		}
+		for _, tail := range alternatives {
+			next = append(next, head+tail)
+		}
+	}
+	r.forms = next
+}
+
+// shapes returns the globs that match what the word becomes.
+func (r *wordReader) shapes() []string { return r.forms }
+
+// formValue adds a value that is only known when the script runs.
+func (r *wordReader) formValue(quoted bool) {
+	r.free = r.free || !quoted
+	r.form("*")
+}
+
+// formParam adds the shapes of a parameter.
+func (r *wordReader) formParam(x *syntax.ParamExp, quoted bool) {
+	if !r.forming || x.Param == nil {
+		r.formValue(quoted)
+		return
+	}
+	switch name := x.Param.Value; {
+	case x.Length || name == "#" || name == "?" || name == "$" || name == "!":
+		r.form("[0-9]*")
+		return
+	case x.Excl || x.Index != nil || x.Slice != nil || x.Repl != nil || x.Exp != nil || x.Names != 0:
+	default:
+		values, ok := r.a.settled(name)
+		if !ok {
+			break
+		}
+		_, ifs := r.a.fixed.values["IFS"]
+		shapes := []string{""}
+		for _, v := range values {
+			if !quoted && (!v.whole || ifs || r.a.fixed.open["IFS"]) {
+				r.formValue(false)
+				return
+			}
+			shapes = append(shapes, v.shape)
+		}
+		r.form(shapes...)
+		return
+	}
+	r.formValue(quoted && !isList(x))
 }
 
 // words returns what the word read becomes.
@@ -150,9 +237,11 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 		r.some = true
 		if x.Dollar {
 			r.out.WriteString(unescapeC(x.Value))
+			r.form(escapeWord(unescapeC(x.Value)))
 			return
 		}
 		r.out.WriteString(x.Value)
+		r.form(escapeWord(x.Value))
 	case *syntax.DblQuoted:
 		r.some = true
 		for _, p := range x.Parts {
@@ -161,12 +250,14 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 	case *syntax.ParamExp:
 		r.literal = false
 		r.nested(x)
+		r.formParam(x, quoted)
 		r.value(r.a.param(x, r.sc), quoted && !isList(x))
 	case *syntax.CmdSubst:
 		r.literal, r.subst = false, true
 		if !r.mute {
 			r.a.substitution(x.Stmts, r.sc)
 		}
+		r.formValue(quoted)
 		r.value(r.a.output(x.Stmts, r.sc), quoted)
 	case *syntax.ProcSubst:
 		r.literal, r.subst = false, true
@@ -174,25 +265,35 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 			r.a.substitution(x.Stmts, r.sc)
 		}
 		r.prints = r.a.output(x.Stmts, r.sc)
+		r.formValue(true)
 		r.value("/dev/fd/63", true)
 	case *syntax.ArithmExp:
 		r.literal = false
 		r.nested(x)
+		r.formValue(true)
 		r.value("0", true)
 	case *syntax.ExtGlob:
 		r.literal, r.glob = false, true
 		// In zsh a pattern may run code: *(e:'rm x':).
 		r.subst = r.subst || r.sc.zsh
+		r.formValue(!r.sc.zsh)
 		r.value("*", true)
 	case *syntax.BraceExp:
 		r.literal = false
+		if !x.Sequence {
+			r.free = true
+		}
+		r.form("*")
+		forming := r.forming
+		r.forming = false
+		defer func() { r.forming = forming }()
 		if len(x.Elems) > 0 {
 			for _, p := range x.Elems[0].Parts {
 				r.part(p, false, quoted)
 			}
 		}
 	default:
-		r.literal = false
+		r.literal, r.free = false, true
 	}
 }
 
@@ -221,14 +322,17 @@ func (r *wordReader) plainLit(s string, first bool) {
 		user, rest, _ := strings.Cut(s[1:], "/")
 		if user != "" || r.a.p.roots.home == "" {
 			r.literal = false
+			r.form("*")
 		} else {
 			r.out.WriteString(r.a.p.roots.home)
+			r.form("*")
 			if len(s) > 1 {
 				r.out.WriteString("/")
 			}
 			s = rest
 		}
 	}
+	defer r.formLit(s)
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '\\':
@@ -247,8 +351,43 @@ func (r *wordReader) plainLit(s string, first bool) {
 	}
 }
 
+// formLit adds the shape of unquoted text. A set stands for anything up to
+// its end: shells know more kinds of sets than the globs of rules.
+func (r *wordReader) formLit(s string) {
+	if !r.forming {
+		return
+	}
+	var form strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			if i++; i < len(s) && s[i] != '\n' {
+				form.WriteString(escapeWord(s[i : i+1]))
+			}
+			continue
+		case '[':
+			if end := strings.LastIndexByte(s, ']'); end > i {
+				i = end
+			} else if !r.several {
+				form.WriteString(`\[`)
+				continue
+			} else {
+				r.form(form.String() + "*")
+				r.loose = true
+				return
+			}
+			form.WriteByte('*')
+			continue
+		}
+		form.WriteByte(s[i])
+	}
+	r.form(form.String())
+}
+
 // quotedLit reads text between double quotes.
 func (r *wordReader) quotedLit(s string) {
+	from := r.out.Len()
+	defer func() { r.form(escapeWord(r.out.String()[from:])) }()
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) {
 			switch s[i+1] {

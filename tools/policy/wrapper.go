@@ -129,8 +129,7 @@ func (a *analyser) command(c *command, sc *scope) []string {
 	}
 	first := c.words[0]
 	if !first.literal {
-		c.opaque = "the name of the command is computed"
-		a.emit(c, sc)
+		a.computed(c, sc)
 		return sc.dirs
 	}
 	name := path.Base(first.text)
@@ -138,7 +137,7 @@ func (a *analyser) command(c *command, sc *scope) []string {
 		if sc.funcs[first.text] {
 			c.function = true
 			a.emit(c, sc)
-			a.carried(c, sc)
+			a.carried(c, sc, false)
 			return sc.dirs
 		}
 		if strings.HasPrefix(first.text, "=") {
@@ -153,7 +152,7 @@ func (a *analyser) command(c *command, sc *scope) []string {
 	}
 	if !a.p.trusted(first.text) {
 		a.emit(c, sc)
-		a.carried(c, sc)
+		a.carried(c, sc, false)
 		return sc.dirs
 	}
 	a.known(name, c, sc)
@@ -173,8 +172,17 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 		a.emit(c, sc)
 		a.findActions(c, sc)
 	case carriers[name]:
+		if otherShells[name] && !slices.ContainsFunc(c.words, func(w word) bool { return w.literal && w.text == "-c" }) {
+			c.wild = "the script of the shell is not read"
+		}
 		a.emit(c, sc)
-		a.carried(c, sc)
+		a.carried(c, sc, true)
+	case schedulers[name]:
+		c.wild = "what " + name + " runs later is not read"
+		a.emit(c, sc)
+	case optionRunners[name] != nil:
+		a.emit(c, sc)
+		a.optionCommands(name, c, sc)
 	case !c.outermost && codeBuiltins[name] && c.name() == name:
 		a.codeBuiltin(name, c, sc)
 	default:
@@ -214,6 +222,7 @@ func (a *analyser) setByName(c *command, sc *scope) {
 		switch {
 		case choosesProgram(name):
 			c.opaque = "the variable " + name + " chooses programs"
+			a.hook(name, "", false, sc)
 		case !w.literal && (c.name() != "printf" || i > 0 && c.words[i].text == "-v"):
 			c.opaque = "the name of a variable is computed"
 		case c.name() == "read" && isName(w.text):
@@ -228,12 +237,18 @@ func (a *analyser) wrapped(name string, w wrapper, c *command, sc *scope) {
 	if !certain || len(rest) == 0 {
 		// Without a command the wrapper is a command itself: xargs prints,
 		// "command -v" looks up.
+		looksUp := name == "command" && len(c.words) > 1 && (c.words[1].text == "-v" || c.words[1].text == "-V")
 		if !certain && name != "command" {
 			c.opaque = "an option of " + name + " cannot be judged"
 		}
 		a.emit(c, sc)
 		if !certain {
-			a.carried(c, sc)
+			outer := *c
+			if name == "xargs" {
+				outer.words = append(slices.Clone(c.words), word{text: "…", free: true})
+			}
+			dynamic := slices.ContainsFunc(c.words, func(w word) bool { return !w.literal })
+			a.carried(&outer, sc, !looksUp && (name != "xargs" || dynamic))
 		}
 		return
 	}
@@ -280,11 +295,12 @@ func fromInput(options, rest []word, input string) []word {
 	}
 	words := slices.Clone(rest)
 	if replace == "" {
-		return append(words, word{text: "…", guess: strings.Fields(input)})
+		return append(words, word{text: "…", guess: strings.Fields(input), free: true})
 	}
 	for i, w := range words {
 		if strings.Contains(w.text, replace) {
-			words[i] = word{text: w.text, guess: []string{w.text}}
+			words[i] = holed(w, replace)
+			words[i].guess = []string{w.text}
 			if line := strings.TrimSpace(input); line != "" {
 				words[i].guess[0] = strings.ReplaceAll(w.text, replace, line)
 			}
@@ -317,9 +333,22 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 		w := c.words[i]
 		if name := assignedName(w.text); name != "" {
 			inner.setVariable(a.p, name, c.words[:i+1])
+			_, value, _ := strings.Cut(w.text, "=")
+			if a.hook(name, value, w.literal, sc); choosesProgram(name) {
+				a.guessScript(value, sc)
+			}
 			if !w.literal {
 				// Unlike an assignment, an argument is split into words.
 				inner.opaque = "an argument of env is computed"
+			}
+			continue
+		}
+		if at := strings.IndexByte(w.text, '='); at > 0 && w.text[0] != '-' {
+			// For env every word with "=" is an assignment.
+			inner.opaque = "a variable that env sets has an unusual name"
+			a.hook(w.text[:at], w.text[at+1:], w.literal, sc)
+			if !w.literal {
+				a.addWild(inner.opaque, sc)
 			}
 			continue
 		}
@@ -356,7 +385,7 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 		if !ok {
 			c.opaque = "an option of env cannot be judged"
 			a.emit(c, sc)
-			a.carried(c, sc)
+			a.carried(c, sc, true)
 			return
 		}
 		if n == 0 {

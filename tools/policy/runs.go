@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// otherShells are shells whose language is not read.
+var otherShells = set("fish", "csh", "tcsh", "nu", "elvish", "xonsh")
+
+// schedulers run a script of their input or of a file later.
+var schedulers = set("at", "batch", "crontab")
+
+// optionRunners are programs with options that name a command.
+var optionRunners = map[string][]string{
+	"tar":    tarRuns,
+	"gtar":   tarRuns,
+	"bsdtar": tarRuns,
+	"split":  {"--filter"},
+	"sort":   {"--compress-program"},
+	"rg":     {"--pre", "--hostname-bin"},
+	"rsync":  {"-e", "--rsh", "--rsync-path"},
+	"ssh":    {"-o"},
+	"scp":    {"-S", "-o"},
+	"sftp":   {"-S", "-o"},
+	"go":     {"-exec", "--exec", "-toolexec", "--toolexec"},
+	"zip":    {"-TT", "--unzip-command"},
+	"npm":    {"-c", "--call"},
+	"npx":    {"-c", "--call"},
+	"man":    {"-P", "--pager", "-H"},
+	"vi":     {"-c", "--cmd"},
+	"vim":    {"-c", "--cmd"},
+	"nvim":   {"-c", "--cmd"},
+	"ex":     {"-c", "--cmd"},
+	"git":    {"-x", "--exec", "--extcmd", "-u", "--upload-pack", "--receive-pack", "-O", "--open-files-in-pager", "-c", "--config"},
+	"awk":    {}, "gawk": {}, "mawk": {}, "nawk": {},
+}
+
+var tarRuns = []string{"--checkpoint-action", "--to-command", "-I", "--use-compress-program", "--rsh-command", "-F",
+	"--info-script", "--new-volume-script"}
+
+// optionCommands tries deny and ask rules on the commands that options of a
+// program name.
+func (a *analyser) optionCommands(name string, c *command, sc *scope) {
+	if !a.p.hasCommandRules() {
+		return
+	}
+	options := optionRunners[name]
+	for i := 1; i < len(c.words); i++ {
+		w := c.words[i]
+		if len(options) == 0 {
+			a.quoted(w.text, sc)
+			continue
+		}
+		if !w.literal {
+			if w.free && (options[0] == tarRuns[0]) || runsOption(options, w.opening()) || i > 1 && slices.Contains(options, c.words[i-1].text) {
+				a.addWild("a command for "+name+" is computed", sc)
+			}
+			continue
+		}
+		if i > 1 && slices.Contains(options, c.words[i-1].text) {
+			a.optionValue(w.text, sc)
+			continue
+		}
+		if !runsOption(options, w.text) {
+			continue
+		}
+		for _, o := range options {
+			if rest, ok := strings.CutPrefix(w.text, o); ok && len(o) == 2 {
+				a.optionValue(rest, sc)
+			}
+		}
+		if _, value, ok := strings.Cut(w.text, "="); ok {
+			a.optionValue(value, sc)
+		}
+	}
+}
+
+// opening returns how a computed word certainly begins.
+func (w *word) opening() string {
+	if w.free || len(w.shapes) != 1 {
+		return ""
+	}
+	return pattern{text: w.shapes[0]}.prefix()
+}
+
+// runsOption tells whether a word gives one of the options, which may be
+// abbreviated.
+func runsOption(options []string, text string) bool {
+	if len(text) < 2 || text[0] != '-' {
+		return false
+	}
+	name, _, _ := strings.Cut(text, "=")
+	for _, o := range options {
+		if strings.HasPrefix(text, o) || len(name) > 4 && strings.HasPrefix(o, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// optionValue tries what an option names, with and without what may stand in
+// front of the command: exec=, alias.x=!, ProxyCommand=.
+func (a *analyser) optionValue(text string, sc *scope) {
+	for range 3 {
+		a.guessScript(strings.TrimLeft(text, "!: "), sc)
+		_, rest, ok := strings.Cut(text, "=")
+		if !ok {
+			return
+		}
+		text = rest
+	}
+}
+
+// quoted tries the texts between double quotes in a program of another
+// language, such as system("rm x") in awk.
+func (a *analyser) quoted(text string, sc *scope) {
+	if !strings.Contains(text, "system") && !strings.Contains(text, "|") {
+		return
+	}
+	parts := strings.Split(text, `"`)
+	for i := 1; i < len(parts) && i < 2*maxCarried; i += 2 {
+		a.guessScript(parts[i], sc)
+	}
+}
+
+// computed judges a command whose name is only known when it runs.
+func (a *analyser) computed(c *command, sc *scope) {
+	first := c.words[0]
+	c.opaque = "the name of the command is computed"
+	names := first.named(shells, carriers, codeBuiltins, schedulers, otherShells, programRunners)
+	if known, ok := first.texts(); ok {
+		names = known
+	}
+	if first.free || len(first.shapes) == 0 || len(names) > maxSettled {
+		c.wild = c.opaque
+	} else {
+		for _, name := range names {
+			if name != "" {
+				a.guessWords(append([]word{literal(name)}, c.words[1:]...), sc)
+			}
+		}
+	}
+	a.emit(c, sc)
+	if !a.p.hasCommandRules() {
+		return
+	}
+	if first.vanishes && len(c.words) > 1 {
+		a.guessWords(c.words[1:], sc)
+	}
+	a.carried(c, sc, false)
+}
+
+// programRunners are the programs besides shells and carriers that run the
+// command they are told.
+var programRunners = func() map[string]bool {
+	m := set("env", "find", "fd", "fdfind", "git")
+	for name := range wrappers {
+		m[name] = true
+	}
+	for name := range optionRunners {
+		m[name] = true
+	}
+	return m
+}()
+
+// hook looks at a variable that makes later commands run others: shells read
+// the file that BASH_ENV names, git runs what GIT_PAGER says. A known value
+// is tried as a command, an unknown one may be any.
+func (a *analyser) hook(name, value string, known bool, sc *scope) {
+	if !a.p.hasCommandRules() {
+		return
+	}
+	wild := false
+	switch {
+	case name == "ENV":
+		// It is also a popular name for the kind of an installation.
+		wild = !known || strings.Trim(value, identifier) != ""
+	case name == "PS4" || name == "PS0" || name == "PS1":
+		wild = !known || strings.ContainsAny(value, "$`")
+	case startupVariables[name] || strings.HasPrefix(name, "BASH_FUNC_") || strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM":
+		wild = !known || value != "" && value != "/dev/null"
+	case commandVariables[name]:
+		if wild = !known; known {
+			a.guessScript(value, sc)
+		}
+	}
+	if wild {
+		a.addWild("the variable "+name+" chooses what is run", sc)
+	}
+}
+
+const identifier = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// startupVariables name files or code that shells or git run by themselves.
+var startupVariables = set("BASH_ENV", "PROMPT_COMMAND", "ZDOTDIR", "GIT_DIR", "GIT_COMMON_DIR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")
+
+// commandVariables hold commands.
+var commandVariables = set("PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN", "LESSCLOSE", "SSH_ASKPASS",
+	"SUDO_ASKPASS", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF",
+	"GIT_ASKPASS", "GIT_PROXY_COMMAND")
