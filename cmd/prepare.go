@@ -84,6 +84,9 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 	if in.settings.answers, err = mergeAnswers(o.answers, in.task); err != nil {
 		return in, err
 	}
+	if in.settings.dynamic, err = a.dynamicTools(in.task); err != nil {
+		return in, err
+	}
 	a.showAs(in.config)
 	if in.policy, err = a.loadPolicy(o, in.settings, in.cwd); err != nil {
 		return in, err
@@ -130,7 +133,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if p.files, err = openFiles(in.cwd, in.settings, in.policy); err != nil {
 		return nil, err
 	}
-	p.redact = a.redactor(redactNames(in.config, in.model, a.environ()))
+	p.redact = a.redactor(in.settings.dynamic.withSecrets(redactNames(in.config, in.model, a.environ())))
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
@@ -149,7 +152,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 	s := in.settings
 	return runner.Options{
-		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: tools.All(), Shell: in.model.Info.Shell,
+		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(s, in.config, in.policy), openNetwork(in)...),
@@ -378,6 +381,7 @@ func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *
 	for name := range m.Secrets {
 		remove = append(remove, name)
 	}
+	remove = append(remove, s.dynamic.variables...)
 	slices.Sort(remove)
 	return tools.Commands{
 		RunID: p.log.RunID(), SessionID: p.session.ID(), Environ: a.environ(), Remove: remove,

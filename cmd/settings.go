@@ -32,6 +32,7 @@ type settings struct {
 	checkRetries     int
 	labels           map[string]string
 	answers          map[string]string
+	dynamic          dynamicTools
 	mode             runner.Mode
 	output           tools.Limit
 	inlinePolicy     []byte
@@ -132,7 +133,7 @@ func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy,
 		User:    userPolicy(a.getenv),
 		Project: filepath.Join(cwd, ".drover", "policy.yaml"), TrustProject: o.trustProject,
 		Inline: s.inlinePolicy, InlineName: s.inlinePolicyName,
-		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo,
+		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo, Tools: s.dynamic.names,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
 		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off"},
 		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},

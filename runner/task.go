@@ -14,6 +14,7 @@ import (
 	"drover/output/fault"
 	"drover/runner/strict"
 	"drover/runner/textfile"
+	"drover/tools"
 )
 
 // maxTaskFile bounds a task file and each text file that it names, in bytes.
@@ -56,6 +57,8 @@ type Task struct {
 	SchemaInline json.RawMessage
 	Labels       map[string]string
 	AddDirs      []string
+	// Tools are the dynamic tools, checked.
+	Tools []tools.Dynamic
 
 	src    strict.Source
 	params map[string]string
@@ -160,6 +163,7 @@ func (t *Task) runKeys() strict.Keys {
 		},
 		"limits":   func(v strict.Value) error { return v.Each(t.Limits.keys()) },
 		"add_dirs": t.readAddDirs,
+		"tools":    t.readTools,
 		"mode": func(v strict.Value) error {
 			mode, err := v.OneOf(string(ModeDefault), string(ModePlan))
 			t.Mode = Mode(mode)
@@ -220,8 +224,7 @@ func (l *Limits) keys() strict.Keys {
 // nothing are fine; everything else must not be passed over in silence.
 func absentKeys() strict.Keys {
 	return strict.Keys{
-		"tools": absent("dynamic tools"),
-		"job":   absent("list jobs in task files"),
+		"job": absent("list jobs in task files"),
 	}
 }
 

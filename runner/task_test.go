@@ -16,6 +16,7 @@ import (
 
 	"drover/output/fault"
 	"drover/runner/strict"
+	"drover/tools"
 )
 
 // taskFile writes a task with further files, given as name and text in turn.
@@ -54,7 +55,13 @@ labels: {Team: a, n: 1}
 add_dirs: [../more, /abs]
 mode: default
 answers: {target: staging, n: 3}
-tools: []
+tools:
+  - name: deploy
+    description: Deploys.
+    parameters: {type: object, properties: {env: {type: string}}, required: [env]}
+    command: [./deploy.sh, -n, 1]
+    timeout: 30s
+  - {name: status, description: Asks., url: "https://example.com/status", headers: {Authorization: STATUS_TOKEN}}
 `)
 	got, err := LoadTask(path, map[string]string{"n": "${pkg}"})
 	if err != nil {
@@ -73,6 +80,11 @@ tools: []
 		SchemaInline: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`),
 		Labels:       map[string]string{"Team": "a", "n": "1"},
 		AddDirs:      []string{filepath.Join(filepath.Dir(dir), "more"), "/abs"},
+		Tools: []tools.Dynamic{
+			{Name: "deploy", Doc: "Deploys.", Command: []string{filepath.Join(dir, "deploy.sh"), "-n", "1"}, Timeout: 30 * time.Second,
+				Parameters: json.RawMessage(`{"type":"object","properties":{"env":{"type":"string"}},"required":["env"]}`)},
+			{Name: "status", Doc: "Asks.", URL: "https://example.com/status", Headers: map[string]string{"Authorization": "STATUS_TOKEN"}},
+		},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Task{})); d != "" {
 		t.Fatalf("(-want +got):\n%s", d)
@@ -139,7 +151,20 @@ func TestTaskThatCannotBeUsedSaysWhy(t *testing.T) {
 		{"mode", "version: 1\nmode: plans", `line 2: mode: "plans" is not one of default, plan, did you mean "plan"?`},
 		{"empty answer", "version: 1\nanswers: {a: ' '}", "line 2: answers.a: it is empty"},
 		{"answer list", "version: 1\nanswers: [a]", "line 2: answers: it must be a mapping of keys, not a list"},
-		{"tools", "version: 1\ntools: [{name: x}]", "this version of drover has no dynamic tools"},
+		{"tool without a description", "version: 1\ntools: [{name: x, command: [x]}]", "line 2: tools[0]: it has no description"},
+		{"tool of drover", "version: 1\ntools: [{name: spawn_agent, description: x, command: [x]}]", `drover has a tool "spawn_agent" itself`},
+		{"tool by another name", "version: 1\ntools: [{name: applypatch, description: x, command: [x]}]", `drover has a tool "applypatch" itself`},
+		{"tool name", "version: 1\ntools: [{name: 'a b', description: x, command: [x]}]", "the name consists of"},
+		{"tool twice", "version: 1\ntools: [{name: a, description: x, command: [x]}, {name: a, description: y, url: 'https://y'}]", `line 2: tools[1]: there are two tools "a"`},
+		{"tool that does nothing", "version: 1\ntools: [{name: a, description: x}]", "it has neither command nor url"},
+		{"tool that does two things", "version: 1\ntools: [{name: a, description: x, command: [x], url: 'https://y'}]", "it has both command and url"},
+		{"tool without a program", "version: 1\ntools: [{name: a, description: x, command: []}]", "tools[0].command: it names no program"},
+		{"tool key", "version: 1\ntools: [{name: a, desciption: x}]", `unknown key "desciption", did you mean "description"?`},
+		{"tool parameters", "version: 1\ntools: [{name: a, description: x, command: [x], parameters: {type: object, properties: {b: {type: text}}}}]", `tools[0].parameters: JSON has no type "text"`},
+		{"tool arguments that are no object", "version: 1\ntools: [{name: a, description: x, command: [x], parameters: {type: array}}]", "with type: object"},
+		{"tool address", "version: 1\ntools: [{name: a, description: x, url: 'http://example.com'}]", "the url must begin with https://"},
+		{"tool address with a password", "version: 1\ntools: [{name: a, description: x, url: 'https://u:p@example.com'}]", "the url holds a user or a password"},
+		{"secret in a header", "version: 1\ntools: [{name: a, description: x, url: 'https://y', headers: {Authorization: Bearer abc}}]", "must be the name of an environment variable"},
 		{"job", "version: 1\njob: {csv: x}", "this version of drover has no list jobs in task files"},
 		{"missing prompt file", "version: 1\nprompt_file: nope.md", `prompt file "nope.md" cannot be used: no such file or directory`},
 		{"latin-1", "version: 1\nprompt: \xe4", "line 2: it is not UTF-8 text"},
@@ -191,6 +216,16 @@ func TestTaskSchemaKnowsTheKeysOfTheLoader(t *testing.T) {
 	slices.Sort(known)
 	if d := cmp.Diff(known, slices.Sorted(maps.Keys(schema.Properties))); d != "" {
 		t.Errorf("keys (-loader +schema):\n%s", d)
+	}
+	var defs struct {
+		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	if err := json.Unmarshal(TaskSchema(), &defs); err != nil {
+		t.Fatal(err)
+	}
+	tool := slices.Sorted(maps.Keys(task.toolKeys(&tools.Dynamic{})))
+	if d := cmp.Diff(tool, slices.Sorted(maps.Keys(defs.Defs["tool"].Properties))); d != "" {
+		t.Errorf("keys of a tool (-loader +schema):\n%s", d)
 	}
 	limits := slices.Sorted(maps.Keys(task.Limits.keys()))
 	if d := cmp.Diff(limits, slices.Sorted(maps.Keys(schema.Properties["limits"].Properties))); d != "" {

@@ -85,6 +85,10 @@ type command struct {
 	forced map[string]string
 	// split keeps stdout and stderr apart and puts them one after the other.
 	split bool
+	// input is what the command reads; nil is nothing. streams, if set, gets the
+	// output of a split command.
+	input   []byte
+	streams *split
 }
 
 // run runs the command, tells the stream, and waits until nothing of it is
@@ -92,13 +96,16 @@ type command struct {
 func (c command) run(ctx context.Context, env Env) (CommandResult, error) {
 	term := newTerminal(env, newTerminalID(), c.split)
 	var out capture = &merged{}
-	if c.split {
+	switch {
+	case c.streams != nil:
+		out = c.streams
+	case c.split:
 		out = &split{}
 	}
 	p, err := proc.Start(ctx, proc.Spec{
 		Argv: c.argv, Dir: c.dir, Env: env.Commands.environment(c.dir, c.forced),
 		Timeout: c.timeout, Grace: env.Commands.Grace, Linger: c.linger,
-		RunID: env.Commands.RunID, Merge: !c.split,
+		RunID: env.Commands.RunID, Merge: !c.split, Input: c.input,
 		Output: func(s proc.Stream, b []byte) {
 			term.write(s, b)
 			out.take(s, b)

@@ -4,7 +4,7 @@
 // print, ends them, and sees to it that nothing of them is left.
 //
 // Start runs one command as the leader of its own session and process group,
-// with the null device as input, an environment made of Spec.Env alone, and no
+// with the null device or Spec.Input as input, an environment made of Spec.Env alone, and no
 // descriptor of drover's. Wait returns when the command is over and everything
 // it had started is gone. A background child of a finished command is therefore
 // ended with it: TERM, a grace for exit traps, KILL. Sweep does the same for a
@@ -71,6 +71,10 @@ type Spec struct {
 	Linger time.Duration
 	// RunID marks all descendants, for Sweep. Empty means no mark.
 	RunID string
+	// Input is what the command reads from its standard input, which ends after
+	// it. Nil is the null device. It is no way to talk to a command: everything
+	// is known before it starts.
+	Input []byte
 	// Merge gives the command one pipe for both outputs, so that they arrive in
 	// the exact order of writing. With two pipes the order between them is the
 	// order of reading.
@@ -117,7 +121,8 @@ type Process struct {
 	exited chan struct{}
 	state  *os.ProcessState
 
-	out *readers
+	out  *readers
+	feed *feeder
 	// done is closed when the command and all its kin are over; res is valid
 	// from then on.
 	done chan struct{}
@@ -150,24 +155,35 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %q: %w", s.Argv[0], err)
 	}
+	stdin, feed, err := openInput(s.Input)
+	if err != nil {
+		out.closeWriters()
+		out.closeReaders()
+		return nil, fmt.Errorf("start %q: %w", s.Argv[0], err)
+	}
 	started := time.Now()
 	child, err := spawn(path, s.Argv, &os.ProcAttr{
 		Dir:   s.Dir,
 		Env:   env,
-		Files: []*os.File{nil, out.stdoutW, out.stderrW},
+		Files: []*os.File{stdin, out.stdoutW, out.stderrW},
 		Sys:   sessionAttr(),
 	})
 	out.closeWriters()
+	if stdin != nil {
+		_ = stdin.Close() // only lent to the child
+	}
 	if err != nil {
+		feed.close()
 		out.closeReaders()
 		return nil, startError(s, err)
 	}
 	p := &Process{
-		spec: s, os: child, started: started, out: out,
+		spec: s, os: child, started: started, out: out, feed: feed,
 		kin:    newKin(child.Pid, markVar+"="+mark),
 		exited: make(chan struct{}), done: make(chan struct{}),
 	}
 	out.start()
+	feed.start(s.Input)
 	go p.reap()         // ends when the command does
 	go p.supervise(ctx) // Wait waits for it
 	return p, nil

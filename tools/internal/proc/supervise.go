@@ -34,6 +34,7 @@ func (p *Process) supervise(ctx context.Context) {
 		p.res.Canceled = true
 	}
 	p.endKin()
+	p.feed.close()
 	p.settleOutput()
 	p.settleState()
 }

@@ -42,14 +42,17 @@ func startThread() chan<- request {
 	return requests
 }
 
-// spawn starts a child on the thread, with the null device as its input.
+// spawn starts a child on the thread, with the null device as its input if it
+// has no other.
 func spawn(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
+	if attr.Files[0] == nil {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = null.Close() }() // only lent to the child
+		attr.Files[0] = null
 	}
-	defer func() { _ = null.Close() }() // only lent to the child
-	attr.Files[0] = null
 	answer := make(chan reply, 1)
 	thread() <- request{path, argv, attr, answer}
 	r := <-answer
