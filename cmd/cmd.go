@@ -61,11 +61,17 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &watchedOut{w: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd()
+	classify(root)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
 		err = a.badHelp
+	}
+	if err == nil && out.failed != nil {
+		err = classified(out.failed)
 	}
 	if err == nil {
 		return int(fault.Success)

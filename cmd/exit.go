@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,8 +18,8 @@ import (
 	"drover/runner/session"
 )
 
-// asFault gives every error a class. What comes from the flag parser without
-// one is a usage error.
+// asFault gives every error a class. What a command's own work returns has one
+// already, see classify; what comes from cobra without one is a usage error.
 func asFault(err error) *fault.Error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -26,6 +29,55 @@ func asFault(err error) *fault.Error {
 		Code: "usage", What: "the command line cannot be read", Why: err.Error(),
 		Fix: "see: drover --help", Exit: fault.Usage, Err: err,
 	}
+}
+
+// classify makes every command return errors that have a class.
+func classify(c *cobra.Command) {
+	if work := c.RunE; work != nil {
+		c.RunE = func(c *cobra.Command, args []string) error { return classified(work(c, args)) }
+	}
+	for _, sub := range c.Commands() {
+		classify(sub)
+	}
+}
+
+// classified gives an error of a command's work its class. The commands leave
+// only the errors of writing their product without one.
+func classified(err error) error {
+	var (
+		f     *fault.Error
+		quiet exitWith
+		stop  *runner.Stop
+		write *os.PathError
+	)
+	switch {
+	case err == nil, errors.As(err, &f), errors.As(err, &quiet), errors.As(err, &stop):
+		return err
+	case errors.Is(err, syscall.EPIPE):
+		return exitWith{fault.ClosedOutput}
+	case errors.As(err, &write) && write.Op == "write":
+		return outputFailed(err)
+	}
+	return fault.From(err)
+}
+
+// outputFailed is the error of a stdout that cannot be written.
+func outputFailed(err error) *fault.Error {
+	return &fault.Error{Code: "output_failed", What: "standard output cannot be written", Why: osReason(err), Exit: fault.Environment}
+}
+
+// watchedOut keeps the first error of what cobra prints, which cobra drops.
+type watchedOut struct {
+	w      io.Writer
+	failed error
+}
+
+func (o *watchedOut) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil && o.failed == nil {
+		o.failed = err
+	}
+	return n, err
 }
 
 // loneFinish writes the last line of a run that could not start.

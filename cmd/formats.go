@@ -77,7 +77,7 @@ func (a *app) stdoutFailed(p *prepared, err error) {
 		p.gaveUp.Store(true) // the run is ending already
 		return
 	}
-	f := &fault.Error{Code: "output_failed", What: "standard output cannot be written", Why: osReason(err), Exit: fault.Environment}
+	f := outputFailed(err)
 	p.failed.Store(f)
 	p.stop(runner.StopFor(f))
 }

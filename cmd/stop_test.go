@@ -316,3 +316,112 @@ func TestPromptAndTaskMayBePipes(t *testing.T) {
 		}
 	}
 }
+
+// command is a drover in a folder of its own.
+func command(t *testing.T, args ...string) *process { return newProcess(t, "", args...) }
+
+func TestSignalEndsTheCommandOfAToolCall(t *testing.T) {
+	t.Parallel()
+	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		p := command(t, "tools", "call", "exec_command", "--yolo")
+		p.cmd.Stdin = strings.NewReader(`{"cmd":"sleep 300 & echo $! >child; wait"}`)
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var child string
+		waitFor(t, "the command", func() bool {
+			data, err := os.ReadFile(filepath.Join(p.dir, "child"))
+			child = strings.TrimSpace(string(data))
+			return err == nil && child != ""
+		})
+		if err := p.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if exit := p.finish(); exit != want {
+			t.Errorf("%v: exit %d, want %d", sig, exit, want)
+		}
+		// Whoever adopts what is left may take a moment to bury it.
+		waitFor(t, "the end of process "+child, func() bool {
+			stat, err := os.ReadFile("/proc/" + child + "/stat")
+			return err != nil || strings.Contains(string(stat), ") Z ")
+		})
+	}
+	t.Run("while stdin is silent", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		p := command(t, "tools", "call", "exec_command", "--yolo")
+		p.cmd.Stdin = r
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the wait for stdin", func() bool { return catches(p.cmd.Process.Pid, syscall.SIGTERM) })
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if exit := p.finish(); exit != 143 {
+			t.Errorf("exit %d", exit)
+		}
+	})
+}
+
+func TestPatchThatCannotBeJudgedIsNotApplied(t *testing.T) {
+	t.Parallel()
+	for patch, want := range map[string]struct {
+		exit    int
+		applied bool
+	}{
+		"*** Begin Patch\n*** Add File: new\n+text\n*** End Patch\n": {0, true},
+		"*** Begin Patch\n*** Add File: new\n+text\n":                {1, false},
+		"": {2, false},
+	} {
+		p := command(t, "tools", "call", "apply_patch", "--yolo")
+		p.cmd.Stdin = strings.NewReader(patch)
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exit := p.finish()
+		_, err := os.Stat(filepath.Join(p.dir, "new"))
+		if exit != want.exit || (err == nil) != want.applied {
+			t.Errorf("%q: exit %d, applied %v; stderr: %s", patch, exit, err == nil, p.stderr.String())
+		}
+	}
+}
+
+func TestCommandsTellThatStdoutCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full: ", err)
+	}
+	t.Cleanup(func() { _ = full.Close() }) // after the parallel tests
+	for _, line := range []string{
+		"version", "version --format json", "exit-codes", "exit-codes --format json", "schema events", "schema task", "schema tool exec_command",
+		"tools list", "tools list --format json", "tools show apply_patch", "tools show exec_command", "completion bash", "completion zsh", "completion fish", "--help", "run --help",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			p := command(t, strings.Fields(line)...)
+			p.cmd.Stdout = full
+			if err := p.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if exit := p.finish(); exit != 7 || !strings.Contains(p.stderr.String(), "standard output cannot be written") {
+				t.Errorf("exit %d, stderr: %s", exit, p.stderr.String())
+			}
+		})
+	}
+	// What cobra itself refuses is a wrong command line.
+	for _, line := range []string{"bogus", "completion bogus", "version extra", "run --bogus"} {
+		p := command(t, strings.Fields(line)...)
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if exit := p.finish(); exit != 2 {
+			t.Errorf("%s: exit %d, stderr: %s", line, exit, p.stderr.String())
+		}
+	}
+}

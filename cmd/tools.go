@@ -84,7 +84,9 @@ func newToolsShowCmd(a *app) *cobra.Command {
 				return err
 			}
 			s := t.Spec()
-			fmt.Fprintf(a.stdout, "%s (%s)\n\n%s\n\n", s.Name, s.Kind, s.Doc)
+			if _, err := fmt.Fprintf(a.stdout, "%s (%s)\n\n%s\n\n", s.Name, s.Kind, s.Doc); err != nil {
+				return err
+			}
 			if s.Grammar != "" {
 				_, err := fmt.Fprintln(a.stdout, s.Grammar)
 				return err
@@ -127,7 +129,8 @@ func newToolsCallCmd(a *app) *cobra.Command {
 	return c
 }
 
-func callTool(ctx context.Context, a *app, name string) error {
+// callTool calls one tool. A signal ends the call and what it has started.
+func callTool(ctx context.Context, a *app, name string) (err error) {
 	t, err := findTool(name)
 	if err != nil {
 		return err
@@ -135,6 +138,13 @@ func callTool(ctx context.Context, a *app, name string) error {
 	if err := oneOf("sandbox", a.run.sandbox, []string{"", "read-only", "workspace-write", "off"}); err != nil {
 		return err
 	}
+	ctx, stopping := a.handleSignals(ctx, patienceWithCall, nil)
+	defer stopping.stop()
+	defer func() {
+		if stop := stopping.cause(); stop != nil {
+			err = stop
+		}
+	}()
 	caller, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find the current folder: %w", err)
@@ -152,9 +162,9 @@ func callTool(ctx context.Context, a *app, name string) error {
 	if err != nil {
 		return err
 	}
-	input, err := io.ReadAll(io.LimitReader(a.stdin, maxPrompt))
+	input, err := interruptible(ctx, a.readInput)
 	if err != nil {
-		return &fault.Error{Code: "input_unreadable", What: "the tool's input cannot be read", Why: osReason(err), Exit: fault.Usage, Err: err}
+		return err
 	}
 	files, err := openFiles(cwd, s, pol)
 	if err != nil {
@@ -167,8 +177,25 @@ func callTool(ctx context.Context, a *app, name string) error {
 		},
 		Commands: tools.Commands{RunID: session.NewRunID(), Environ: a.environ(), Remove: append(model.KeyNames(cfg.Providers), cfg.Redact...), Environment: cfg.ShellEnvironment,
 			Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell, Timeout: s.limits.Tool, Grace: graceOfCommands}}
+	stopping.runID.Store(&env.Commands.RunID)
 	defer tools.Sweep(env.Commands.RunID)
 	return a.judgeAndCall(ctx, t, env, pol, string(input))
+}
+
+// readInput reads the input of a tool from standard input. Half of it would be
+// another input, so too much of it is an error.
+func (a *app) readInput() ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(a.stdin, maxPrompt+1))
+	why := ""
+	switch {
+	case err != nil:
+		why = osReason(err)
+	case len(data) > maxPrompt:
+		why = "it is larger than 64 MiB"
+	default:
+		return data, nil
+	}
+	return nil, &fault.Error{Code: "input_unreadable", What: "the tool's input cannot be read", Why: why, Exit: fault.Usage, Err: err}
 }
 
 func (a *app) judgeAndCall(ctx context.Context, t tools.Tool, env tools.Env, pol *policy.Policy, input string) error {
@@ -179,7 +206,7 @@ func (a *app) judgeAndCall(ctx context.Context, t tools.Tool, env tools.Env, pol
 			return err
 		}
 	}
-	if spec.Name == "apply_patch" {
+	if spec.Name == "apply_patch" && (err == nil || !isPatch(input)) {
 		// The form that scripts know: exit 0, 1 or 2, its own messages, and
 		// nothing is checked before the first file but the policy.
 		var messages bytes.Buffer
@@ -188,18 +215,29 @@ func (a *app) judgeAndCall(ctx context.Context, t tools.Tool, env tools.Env, pol
 		return exitCode(code)
 	}
 	if err != nil {
-		fmt.Fprintln(a.stdout, err)
+		if _, err := fmt.Fprintln(a.stdout, err); err != nil {
+			return err
+		}
 		return exitWith{fault.Failed}
 	}
 	res, err := call.Run(ctx, env)
 	if err != nil {
 		return fmt.Errorf("call %s: %w", spec.Name, err)
 	}
-	fmt.Fprintln(a.stdout, res.Text)
+	if _, err := fmt.Fprintln(a.stdout, res.Text); err != nil {
+		return err
+	}
 	if res.IsError {
 		return exitWith{fault.Failed}
 	}
 	return nil
+}
+
+// isPatch tells whether there is anything in the input that could be applied.
+// What is a patch and was not judged must not be.
+func isPatch(input string) bool {
+	p, err := patch.Parse(input)
+	return err == nil && len(p.Sections) > 0
 }
 
 // exitCode is the error that ends the process with a code; 0 is none.

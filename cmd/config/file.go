@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"drover/runner/model"
 	"drover/runner/strict"
+	"drover/runner/textfile"
 	"drover/tools"
 )
 
@@ -43,15 +43,14 @@ func source(path string) strict.Source {
 
 // readUserFile reads the user's file; nil is none.
 func readUserFile(path string) (*file, error) {
-	f, err := os.Open(path)
+	data, err := textfile.Plain(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	defer f.Close()
-	return parseFile(path, f)
+	return parseFile(path, data)
 }
 
 // readProjectFile reads the nearest project file of the folder; nil is none.
@@ -93,19 +92,11 @@ func openProjectFile(dir, path string) (*file, error) {
 	}
 	defer root.Close()
 	name := filepath.Join(projectDir, fileName)
-	info, err := root.Stat(name)
+	data, err := textfile.PlainIn(root, name, maxFile)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, source(path).Errorf("it is not a plain file")
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	defer f.Close()
-	return parseFile(path, f)
+	return parseFile(path, data)
 }
 
 func unreadable(path string, err error) error {
@@ -113,17 +104,16 @@ func unreadable(path string, err error) error {
 	if errors.As(err, &p) {
 		err = p.Err
 	}
+	switch {
+	case errors.Is(err, textfile.ErrNotPlain):
+		return source(path).Errorf("%w", err)
+	case errors.Is(err, textfile.ErrTooLarge):
+		return source(path).Errorf("it is larger than %d MiB", maxFile>>20)
+	}
 	return source(path).Errorf("it cannot be read: %w", err)
 }
 
-func parseFile(path string, r io.Reader) (*file, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if len(data) > maxFile {
-		return nil, source(path).Errorf("it is larger than %d MiB", maxFile>>20)
-	}
+func parseFile(path string, data []byte) (*file, error) {
 	root, err := strict.Parse(source(path), data)
 	if err != nil {
 		return nil, err
