@@ -163,7 +163,17 @@ func (p *Policy) maybeProgram(alternatives []pattern, w word, c *command) bool {
 		text = strings.ToLower(text)
 	}
 	base := path.Base(text)
+	linked := ""
+	if w.literal && strings.Contains(text, "/") && p.env.Real != nil {
+		// A link that the agent made may give the program another name.
+		if file := p.fileOf(w.text, c.shown); file != "" && p.roots.mayChange(file) {
+			linked = path.Base(p.env.Real(file))
+		}
+	}
 	for _, alt := range alternatives {
+		if linked != "" && alt.match(linked) {
+			return true
+		}
 		if alt.any() || w.literal && (alt.match(text) || alt.match(base)) {
 			return true
 		}

@@ -58,7 +58,7 @@ options:
 			}
 			if i < len(c.words) {
 				a.guessSetting(c.words[i], sc)
-				if !c.words[i].literal {
+				if !c.words[i].literal || strings.HasPrefix(strings.ToLower(c.words[i].text), "include") {
 					inner.wild = "a setting of git is computed"
 				}
 			}
@@ -99,6 +99,15 @@ var gitCommands = set(strings.Fields(`add am annotate apply archive bisect blame
 	update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version
 	worktree write-tree`)...)
 
+// gitPrograms are the sub-commands as programs of their own.
+var gitPrograms = func() map[string]bool {
+	m := make(map[string]bool, len(gitCommands))
+	for name := range gitCommands {
+		m["git-"+name] = true
+	}
+	return m
+}()
+
 // subcommand looks at what a sub-command of git may run besides itself: an
 // alias, or what its options or settings name.
 func (a *analyser) subcommand(c *command, sc *scope) {
@@ -127,6 +136,9 @@ func (a *analyser) subcommand(c *command, sc *scope) {
 		switch {
 		case w.literal:
 			a.guessScript(strings.TrimPrefix(w.text, "!"), sc)
+			if i+1 < len(args) && strings.HasPrefix(strings.ToLower(w.text), "include") {
+				c.wild = "git takes settings from another file"
+			}
 		case w.free || i == 0 || !args[i-1].literal || namesCommand(args[i-1].text):
 			c.wild = "a setting of git is computed"
 		}

@@ -28,6 +28,10 @@ var hidden = []string{
 	`xargs git < q`, `xargs -a q git`, `xargs $x`, `xargs -I% git % < q`, `env $x`, `env -S "$x"`, `env -S 'git push'`, `timeout 5 $x`, `timeout $x`, `nice "$x" push`, `command $x`, `exec $x`, `sudo $x`, `watch "$x"`,
 	`hash -p /usr/bin/git g; g push`, `enable -f ./x.so x`, `$x`, `"$x" push`, `$x push`, `${x}git push`, `$(cat q)`, "`cat q`", `"$x" git push`, `"$x" -c 'git push'`, `b?sh q`, `SH=bash; $SH q`,
 	`G=git; $G push`, `P=push; git $P`, `for c in status push; do git $c; done`, `for c in *; do git $c; done`, `x=; $x git push`, `x=git; (x=a); $x push`, `coproc bash`, `echo 'git push' | at now`, `crontab f`,
+	`git-push`, `/usr/lib/git-core/git-push origin`, `$(git --exec-path)/git-push`, `"$(git --exec-path)"/git-push`, `/usr/lib/git-core/git-pus?`, `/usr/lib/git-core/g*push`,
+	`parallel git ::: push`, `parallel git {} ::: push`, `parallel {} push ::: git`, `parallel ::: 'git push'`, `parallel < q`, `parallel git < q`, `eatmydata git push`, `uv run git push`, `poetry run git $x`,
+	`sed '1e git push' f`, `git -c include.path=f log`, `git config include.path f`, `select c in push; do git $c; done`, `bash -c 'git "$@"' _ push`, `bash -c 'git $0' push`, `while read l; do $l; done < f`,
+	`x='git push'; $x`, `x=git; y=push; $x $y`, `declare x=push; git $x`, `m[0]=push; git ${m[0]}`, `git ${x:+push}`, `IFS=/; x=git/push; $x`, `exec 3<<<'git push'; bash <&3`, `x='a[$(git push)]'; echo $((x))`,
 	`if true; then git $x; fi`, `(git $x)`, `git $x &`, `true && git "$x"`, `echo $(git $x)`, `git push $x`, `ls; echo (`,
 }
 
@@ -44,7 +48,7 @@ var plain = []string{
 	`if [ -f x ]; then echo y; fi`, `f() { echo "$1"; }; f x`, `set -e; set -o pipefail; go build ./...`, `export CI=1; go test ./...`, `ENV=test npm test`, `NODE_ENV=production npm run build`, `PATH=$PATH:/x go test`,
 	`PAGER=cat git log`, `GIT_PAGER=cat git log`, `GIT_CONFIG_GLOBAL=/dev/null git log`, `GIT_EDITOR=true git rebase --continue`, `trap 'rm -r x' EXIT`, `trap - EXIT`, `eval "ls -l"`, `mapfile -t a < f`, `read -r a b < f`,
 	`printf '%s\n' "$x"`, `command -v "$x"`, `command -v gofmt`, `timeout 60 go test ./...`, `env CI=1 go test`, `tar czf x.tgz src`, `tar xzf "$f"`, `awk '{print $1}' f`, `awk -F'|' '{print "a"}' f`, `sed -n 1,5p f`, `sort -u f | uniq -c`,
-	`jobs`, `wait $!`, `kill "$pid"`, `fc -l`, `compgen -A function`, `grep -rn "git push" .`, `echo "git push"`, `rg --pre-glob x y`, `go run . -- "$x"`, `npm test`, `docker ps`, `"$D/bin/tool" x`, `test -n "$x" && echo y`, `[[ $a == b ]] && ls`,
+	`parallel gofmt -l ::: *.go`, `poetry run pytest "$x"`, `uv run x.py $y`, `sed -i 's/see git push/x/' f`, `sed -i "s/a/$x/" f`, `git-lfs ls`, `git config --list`, `jobs`, `wait $!`, `kill "$pid"`, `fc -l`, `compgen -A function`, `grep -rn "git push" .`, `echo "git push"`, `rg --pre-glob x y`, `go run . -- "$x"`, `npm test`, `docker ps`, `"$D/bin/tool" x`, `test -n "$x" && echo y`, `[[ $a == b ]] && ls`,
 	`echo $((1+2))`, `i=0; while [ $i -lt 3 ]; do i=$((i+1)); done`, `case $x in a) ls;; esac`, `diff <(ls a) <(ls b)`, `cat ~/x`, `ls | sort > out.txt`, `sleep 1 & wait`, `(cd sub && make)`, `true`, `# comment`,
 }
 

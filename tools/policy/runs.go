@@ -11,6 +11,34 @@ var otherShells = set("fish", "csh", "tcsh", "nu", "elvish", "xonsh")
 // schedulers run a script of their input or of a file later.
 var schedulers = set("at", "batch", "crontab")
 
+// launchers run the command in their later words; words that are computed
+// there are rather its arguments.
+var launchers = set("eatmydata", "chronic", "pee", "ifne", "cpulimit", "catchsegv", "daemonize", "chpst", "envdir", "setuidgid",
+	"softlimit", "schedtool", "lldb", "rr", "heaptrack", "doppler", "dotenv", "foreman", "pipenv", "poetry", "uv", "conda",
+	"mamba", "pixi", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
+
+// fromLines tries the command of parallel, which takes words from its input
+// and from the words behind ":::".
+func (a *analyser) fromLines(c *command, sc *scope) {
+	outer := *c
+	outer.words = []word{c.words[0]}
+	named := false
+	for _, w := range c.words[1:] {
+		if !named && (!w.literal || !strings.HasPrefix(w.text, "-")) {
+			named = true
+			if !w.literal || strings.ContainsAny(w.text, "{}") || strings.HasPrefix(w.text, ":::") {
+				a.addWild("the command of "+c.name()+" is computed", sc)
+			}
+		}
+		outer.words = append(outer.words, holed(w, "{}"))
+	}
+	if !named {
+		a.addWild("the commands of "+c.name()+" are not read", sc)
+	}
+	outer.words = append(outer.words, word{text: "…", free: true})
+	a.carried(&outer, sc, false)
+}
+
 // optionRunners are programs with options that name a command.
 var optionRunners = map[string][]string{
 	"tar":    tarRuns,
@@ -33,7 +61,7 @@ var optionRunners = map[string][]string{
 	"nvim":   {"-c", "--cmd"},
 	"ex":     {"-c", "--cmd"},
 	"git":    {"-x", "--exec", "--extcmd", "-u", "--upload-pack", "--receive-pack", "-O", "--open-files-in-pager", "-c", "--config"},
-	"awk":    {}, "gawk": {}, "mawk": {}, "nawk": {},
+	"awk":    {}, "gawk": {}, "mawk": {}, "nawk": {}, "sed": {}, "gsed": {},
 }
 
 var tarRuns = []string{"--checkpoint-action", "--to-command", "-I", "--use-compress-program", "--rsh-command", "-F",
@@ -48,6 +76,10 @@ func (a *analyser) optionCommands(name string, c *command, sc *scope) {
 	options := optionRunners[name]
 	for i := 1; i < len(c.words); i++ {
 		w := c.words[i]
+		if strings.HasSuffix(name, "sed") {
+			a.edited(w.text, sc)
+			continue
+		}
 		if len(options) == 0 {
 			a.quoted(w.text, sc)
 			continue
@@ -124,6 +156,18 @@ func (a *analyser) quoted(text string, sc *scope) {
 	}
 }
 
+// edited tries what the command e of sed runs.
+func (a *analyser) edited(text string, sc *scope) {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != 'e' || text[i+1] != ' ' && text[i+1] != '\t' {
+			continue
+		}
+		if i == 0 || strings.IndexByte("0123456789$/;{ \n!", text[i-1]) >= 0 {
+			a.guessScript(text[i+1:], sc)
+		}
+	}
+}
+
 // computed judges a command whose name is only known when it runs.
 func (a *analyser) computed(c *command, sc *scope) {
 	first := c.words[0]
@@ -144,6 +188,12 @@ func (a *analyser) computed(c *command, sc *scope) {
 	a.emit(c, sc)
 	if !a.p.hasCommandRules() {
 		return
+	}
+	for _, name := range first.named(gitPrograms) {
+		if c.wild != "" {
+			break
+		}
+		a.guessWords(append([]word{literal("git"), literal(strings.TrimPrefix(name, "git-"))}, c.words[1:]...), sc)
 	}
 	if first.vanishes && len(c.words) > 1 {
 		a.guessWords(c.words[1:], sc)

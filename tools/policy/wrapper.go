@@ -133,6 +133,10 @@ func (a *analyser) command(c *command, sc *scope) []string {
 		return sc.dirs
 	}
 	name := path.Base(first.text)
+	if sub, ok := strings.CutPrefix(name, "git-"); ok && gitCommands[sub] {
+		// Each sub-command of git is a program in a folder of its own, too.
+		a.guessWords(append([]word{literal("git"), literal(sub)}, c.words[1:]...), sc)
+	}
 	if !c.outermost {
 		if sc.funcs[first.text] {
 			c.function = true
@@ -176,7 +180,14 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 			c.wild = "the script of the shell is not read"
 		}
 		a.emit(c, sc)
+		if name == "parallel" || name == "rush" {
+			a.fromLines(c, sc)
+			return
+		}
 		a.carried(c, sc, true)
+	case launchers[name]:
+		a.emit(c, sc)
+		a.carried(c, sc, false)
 	case schedulers[name]:
 		c.wild = "what " + name + " runs later is not read"
 		a.emit(c, sc)
