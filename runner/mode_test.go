@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"drover/output/fault"
+	"drover/tools"
+	"drover/tools/policy"
 )
 
 func TestPlanIsFoundOnce(t *testing.T) {
@@ -74,5 +76,31 @@ func TestPlanModeMayLook(t *testing.T) {
 {"expect":"Process exited with code 0","text":"No plan."}`, func(o *Options) { o.Mode = ModePlan })
 	if out.End.Exit != fault.Incomplete || out.End.Reason != "no_plan" || out.StructuredOutput != nil || len(out.Denials) != 0 {
 		t.Errorf("ended with %+v, %s, %v", out.End, out.StructuredOutput, out.Denials)
+	}
+}
+
+// TestPromptNamesTheQuestionsThatCanBeAsked keeps the model from guessing the
+// ids of the answers, and from asking with a tool that is refused.
+func TestPromptNamesTheQuestionsThatCanBeAsked(t *testing.T) {
+	denied, err := policy.Load(policy.Sources{Preset: "yolo", Deny: []string{"tool:request_user_input"}, Roots: policy.Roots{Workspace: "/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := policy.Load(policy.Sources{Preset: "yolo", Roots: policy.Roots{Workspace: "/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]string{"when": "noon", "target": "secretly staging"}
+	for _, c := range []struct {
+		policy  *policy.Policy
+		answers map[string]string
+		want    bool
+	}{{allowed, answers, true}, {denied, answers, false}, {allowed, nil, false}} {
+		r := &run{Options: Options{Tools: tools.All(), Policy: c.policy, Answers: c.answers}}
+		r.chooseTools()
+		text := systemPrompt(r)
+		if got := strings.Contains(text, "under exactly these ids: target, when."); got != c.want || strings.Contains(text, "staging") {
+			t.Errorf("%v: %s", c.want, text)
+		}
 	}
 }

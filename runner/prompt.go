@@ -34,7 +34,7 @@ Policy
 - Files outside the working folder, and .git, .drover and .agents in it, are not yours to change.
 `)
 	fmt.Fprintf(&b, "\nWorking folder: %s\n", r.Cwd)
-	if len(r.Answers) > 0 {
+	if r.asks {
 		b.WriteString("\nQuestions: some were answered before the run. Instead of guessing, ask these with request_user_input, under exactly these ids: " +
 			strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", ") + ". All others you decide yourself.\n")
 	}

@@ -83,6 +83,8 @@ type run struct {
 	// offered are the tools the model sees; callable are all, by name.
 	offered  []model.Tool
 	callable map[string]tools.Tool
+	// asks says that a tool for questions is offered.
+	asks bool
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -137,6 +139,7 @@ func (r *run) chooseTools() {
 		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && len(r.Answers) == 0 || !offeredIn(r.Mode, spec) {
 			continue
 		}
+		r.asks = r.asks || spec.Asks
 		r.offered = append(r.offered, model.Tool{
 			Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema,
 			Grammar: spec.Grammar, Freeform: spec.Kind == tools.Freeform,
