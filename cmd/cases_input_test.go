@@ -112,7 +112,7 @@ func TestMissingCredentialIsNamedAndNothingRuns(t *testing.T) {
 func TestWhatIsWrongIsFoundBeforeTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"linked/AGENTS.md": "-> ../../../AGENTS.md", "linked/.git/HEAD": "ref: refs/heads/main\n", "task.yaml": "version: 1\nprompt: hi\nisolate: worktree\n",
+		"task.yaml": "version: 1\nprompt: hi\nisolate: worktree\n",
 		"number.json": "7", "broken.json": "{", "type.json": `{"type":"nummer"}`, "pattern.json": `{"type":"string","pattern":"(?=x)"}`,
 		"policy.yaml": "version: 1\ndefault: allow\nrules:\n  - id: a\n    effect: allow\n    comand_prefix: [git, status]\n",
 		"utf16.yaml":  "\xff\xfev\x00e\x00r\x00s\x00i\x00o\x00n\x00:\x00 \x001\x00\n\x00",
@@ -133,7 +133,8 @@ func TestWhatIsWrongIsFoundBeforeTheFirstRequest(t *testing.T) {
 		{"task file is missing", []string{"-f", "none.yaml"}, 3, "none.yaml"},
 		{"folder is missing", []string{"-C", "nowhere"}, 2, "nowhere"},
 		{"second output cannot be written", []string{"--out", "jsonl:nowhere/run.jsonl"}, 2, "nowhere/run.jsonl"},
-		{"instructions lead out of the project", []string{"-C", "linked"}, 3, "instructions"},
+		{"final answer cannot be written", []string{"-o", "nowhere/answer.txt"}, 2, "nowhere/answer.txt"},
+		{"check is empty", []string{"--check", ""}, 2, "--check"},
 		{"copy cannot be made", []string{"-f", "task.yaml"}, 7, "worktree"},
 		{"negative limit", []string{"--max-turns", "-1"}, 2, "max-turns"},
 	} {
