@@ -112,7 +112,7 @@ func TestMissingCredentialIsNamedAndNothingRuns(t *testing.T) {
 func TestWhatIsWrongIsFoundBeforeTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"task.yaml": "version: 1\nprompt: hi\nisolate: worktree\n",
+		"task.yaml":   "version: 1\nprompt: hi\nisolate: worktree\n",
 		"number.json": "7", "broken.json": "{", "type.json": `{"type":"nummer"}`, "pattern.json": `{"type":"string","pattern":"(?=x)"}`,
 		"policy.yaml": "version: 1\ndefault: allow\nrules:\n  - id: a\n    effect: allow\n    comand_prefix: [git, status]\n",
 		"utf16.yaml":  "\xff\xfev\x00e\x00r\x00s\x00i\x00o\x00n\x00:\x00 \x001\x00\n\x00",

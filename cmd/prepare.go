@@ -94,7 +94,9 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 	if in.schema, err = loadSchema(o, in.task); err != nil {
 		return in, err
 	}
-	if in.model, err = a.openModel(in.settings.model, in.config, caller); err != nil {
+	if in.model, err = interruptible(ctx, func() (*model.OpenedModel, error) {
+		return a.openModel(in.settings.model, in.config, caller)
+	}); err != nil {
 		return in, err
 	}
 	if err := checkLastMessage(o.lastMessage); err != nil {

@@ -18,7 +18,8 @@ import (
 // stopping is the end of a command before it is done. The first signal, a limit
 // or a failed output ends it in order. A second signal kills the commands whose
 // end is being waited for, so that the rest of the order takes no time. A third
-// one, and an output that cannot be given up, skip everything but the last line.
+// one, and an output that cannot be given up, soon skip everything but the last
+// line.
 type stopping struct {
 	app *app
 	// lone writes the last line of a run that has not begun; nil is no run.
@@ -97,8 +98,8 @@ func (s *stopping) listen(signals chan os.Signal) {
 			case 2:
 				s.hurry()
 				go s.kill()
-			default:
-				go s.endNow()
+			case 3:
+				go s.endSoon()
 			}
 		}
 	}
@@ -188,6 +189,16 @@ func (s *stopping) stop() {
 func (s *stopping) cause() *runner.Stop {
 	stop, _ := context.Cause(s.ctx).(*runner.Stop)
 	return stop
+}
+
+// endSoon is endNow, but for a moment in which the order may still be kept: the
+// commands have been killed.
+func (s *stopping) endSoon() {
+	select {
+	case <-s.done:
+	case <-time.After(patienceWhenHurried):
+		s.endNow()
+	}
 }
 
 // endNow writes the last line and ends the process.
