@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -421,5 +422,37 @@ func TestCommandsTellThatStdoutCannotBeWritten(t *testing.T) {
 		if exit := p.finish(); exit != 2 {
 			t.Errorf("%s: exit %d, stderr: %s", line, exit, p.stderr.String())
 		}
+	}
+}
+
+func TestConfigThatIsNoFileIsRefused(t *testing.T) {
+	t.Parallel()
+	p := run(t, answer, "go")
+	dir := filepath.Join(p.dir, ".config", "drover")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "config.yaml"), 0o600); err != nil {
+		t.Skip("no pipes with names here: ", err)
+	}
+	if _, exit := p.output(); exit != 3 || !strings.Contains(p.stderr.String(), "not a plain file") {
+		t.Errorf("exit %d, stderr: %s", exit, p.stderr.String())
+	}
+}
+
+// zeros is a reader without an end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func TestInputOfAToolCallIsNeverCut(t *testing.T) {
+	t.Parallel()
+	p := command(t, "tools", "call", "exec_command", "--yolo")
+	p.cmd.Stdin = io.LimitReader(zeros{}, maxPrompt+1)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.finish(); exit != 2 || !strings.Contains(p.stderr.String(), "larger than 64 MiB") {
+		t.Errorf("exit %d, stderr: %s", exit, p.stderr.String())
 	}
 }
