@@ -104,6 +104,27 @@ func (a *analyser) guessCode(value string, sc *scope) {
 	}
 }
 
+// quotedIndex tries what an index in a quoted word would run: the tests -v and
+// -eq evaluate it.
+func (a *analyser) quotedIndex(n syntax.Node, sc *scope) {
+	if !a.p.hasCommandRules() {
+		return
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			a.guessIndex(a.plain(w, sc), sc)
+		}
+		return true
+	})
+}
+
+// guessIndex tries what a value would run if it were evaluated as a number.
+func (a *analyser) guessIndex(value string, sc *scope) {
+	if strings.Contains(value, "[") {
+		a.guessCode(value, sc)
+	}
+}
+
 // textVariables returns the variables that a script may set to something that
 // is no number; "*" stands for any.
 func textVariables(file *syntax.File) map[string]bool {

@@ -47,6 +47,9 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) bool {
 	}
 	if as.Value != nil {
 		add(as.Value)
+		for _, v := range values {
+			a.guessIndex(v, sc)
+		}
 		if len(values) > 1 {
 			// A value is not split into words.
 			values = []string{strings.Join(values, " ")}
@@ -84,7 +87,7 @@ func appended(old, more []string, array bool) []string {
 // declare judges export, declare, local, readonly and their like.
 func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 	words := []word{literal(x.Variant.Value)}
-	exported := x.Variant.Value == "export"
+	exported, reference := x.Variant.Value == "export", false
 	for _, as := range x.Args {
 		words = append(words, word{text: a.source(as), literal: true})
 		if as.Name == nil {
@@ -92,6 +95,7 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 				flag := a.word(as.Value, sc)
 				a.opaqueIf(flag.subst, sc)
 				option := strings.HasPrefix(flag.text, "-")
+				reference = reference || !flag.literal || option && strings.Contains(flag.text, "n")
 				exported = exported || !flag.literal || option && strings.Contains(flag.text, "x")
 				if !flag.literal || option && strings.ContainsAny(flag.text, "in") || !option && strings.Contains(flag.text, "[") {
 					// Integers and references evaluate what is assigned to them.
@@ -102,11 +106,16 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 			continue
 		}
 		name := as.Name.Value
+		target, plain := a.static(as.Value)
+		target, _, _ = strings.Cut(target, "[")
+		if reference && as.Value != nil && (!plain || isSpecial(target)) {
+			a.addWild("a reference stands for another variable", sc)
+		}
 		a.opaqueIf(a.assign(as, sc), sc)
+		text, known := a.static(as.Value)
+		a.hook(name, text, (known || as.Value == nil) && !as.Append, sc)
 		if choosesProgram(name) || exported && !a.p.safeVariable(name) {
 			a.addOpaque("the variable "+name+" is not known to be harmless", sc)
-			text, known := a.static(as.Value)
-			a.hook(name, text, known && !as.Append, sc)
 		}
 	}
 	a.add(unit{cmd: &command{words: words, shown: sc.dir()}, guess: true}, sc)

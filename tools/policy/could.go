@@ -18,7 +18,7 @@ func (b *block) possible(p *Policy, c *command) bool {
 	if len(c.words) == 0 {
 		return false
 	}
-	if c.alias && (len(b.argv) == 0 || p.maybeProgram(b.argv[0], c.words[0], c)) {
+	if (c.alias || c.renamed) && (len(b.argv) == 0 || p.maybeProgram(b.argv[0], c.words[0], c)) {
 		return true
 	}
 	return b.possibleWords(p, c, c.words) || c.strange && b.possibleWords(p, c, c.full)
@@ -26,7 +26,7 @@ func (b *block) possible(p *Policy, c *command) bool {
 
 // unread tells whether a command cannot be fully read.
 func (c *command) unread() bool {
-	if c.wild != "" || c.alias {
+	if c.wild != "" || c.alias || c.renamed {
 		return true
 	}
 	for _, list := range [2][]word{c.words, c.full} {
@@ -251,6 +251,8 @@ func (p *Policy) possiblePart(a Action, r *rule, c *command) Part {
 		case why != "":
 		case c.alias:
 			why = "the sub-command of git may be an alias"
+		case c.renamed:
+			why = "the program gets another name"
 		default:
 			why = "it depends on an expansion"
 		}

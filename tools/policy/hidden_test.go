@@ -32,6 +32,9 @@ var hidden = []string{
 	`parallel git ::: push`, `parallel git {} ::: push`, `parallel {} push ::: git`, `parallel ::: 'git push'`, `parallel < q`, `parallel git < q`, `eatmydata git push`, `uv run git push`, `poetry run git $x`,
 	`sed '1e git push' f`, `git -c include.path=f log`, `git config include.path f`, `select c in push; do git $c; done`, `bash -c 'git "$@"' _ push`, `bash -c 'git $0' push`, `while read l; do $l; done < f`,
 	`x='git push'; $x`, `x=git; y=push; $x $y`, `declare x=push; git $x`, `m[0]=push; git ${m[0]}`, `git ${x:+push}`, `IFS=/; x=git/push; $x`, `exec 3<<<'git push'; bash <&3`, `x='a[$(git push)]'; echo $((x))`,
+	`[[ -v 'a[$(git push)]' ]]`, `BASH_CMDS[g]=/usr/bin/git; g push`, `BASH_ALIASES[g]=git; eval 'g push'`, `printf -v 'BASH_CMDS[g]' /usr/bin/git; g push`, `declare -n r=BASH_CMDS; r[g]=/usr/bin/git; g push`,
+	`declare -i n; n='a[$(git push)]'`, `read 'BASH_ALIASES[g]' < f; g push`, `declare BASH_ENV=f; export BASH_ENV; make`,
+	`ln -s /usr/bin/git g; ./g push`, `cp "$(command -v git)" g; ./g push`, "cp `which git` g",
 	`if true; then git $x; fi`, `(git $x)`, `git $x &`, `true && git "$x"`, `echo $(git $x)`, `git push $x`, `ls; echo (`,
 }
 
@@ -48,7 +51,7 @@ var plain = []string{
 	`if [ -f x ]; then echo y; fi`, `f() { echo "$1"; }; f x`, `set -e; set -o pipefail; go build ./...`, `export CI=1; go test ./...`, `ENV=test npm test`, `NODE_ENV=production npm run build`, `PATH=$PATH:/x go test`,
 	`PAGER=cat git log`, `GIT_PAGER=cat git log`, `GIT_CONFIG_GLOBAL=/dev/null git log`, `GIT_EDITOR=true git rebase --continue`, `trap 'rm -r x' EXIT`, `trap - EXIT`, `eval "ls -l"`, `mapfile -t a < f`, `read -r a b < f`,
 	`printf '%s\n' "$x"`, `command -v "$x"`, `command -v gofmt`, `timeout 60 go test ./...`, `env CI=1 go test`, `tar czf x.tgz src`, `tar xzf "$f"`, `awk '{print $1}' f`, `awk -F'|' '{print "a"}' f`, `sed -n 1,5p f`, `sort -u f | uniq -c`,
-	`parallel gofmt -l ::: *.go`, `poetry run pytest "$x"`, `uv run x.py $y`, `sed -i 's/see git push/x/' f`, `sed -i "s/a/$x/" f`, `git-lfs ls`, `git config --list`, `jobs`, `wait $!`, `kill "$pid"`, `fc -l`, `compgen -A function`, `grep -rn "git push" .`, `echo "git push"`, `rg --pre-glob x y`, `go run . -- "$x"`, `npm test`, `docker ps`, `"$D/bin/tool" x`, `test -n "$x" && echo y`, `[[ $a == b ]] && ls`,
+	`ln -s ../git git`, `cp /usr/bin/make m`, `cp docs/git x`, `mv "$x" y`, `cp "$(cat f)" y`, `parallel gofmt -l ::: *.go`, `poetry run pytest "$x"`, `uv run x.py $y`, `sed -i 's/see git push/x/' f`, `sed -i "s/a/$x/" f`, `git-lfs ls`, `git config --list`, `jobs`, `wait $!`, `kill "$pid"`, `fc -l`, `compgen -A function`, `grep -rn "git push" .`, `echo "git push"`, `rg --pre-glob x y`, `go run . -- "$x"`, `npm test`, `docker ps`, `"$D/bin/tool" x`, `test -n "$x" && echo y`, `[[ $a == b ]] && ls`,
 	`echo $((1+2))`, `i=0; while [ $i -lt 3 ]; do i=$((i+1)); done`, `case $x in a) ls;; esac`, `diff <(ls a) <(ls b)`, `cat ~/x`, `ls | sort > out.txt`, `sleep 1 & wait`, `(cd sub && make)`, `true`, `# comment`,
 }
 

@@ -17,6 +17,32 @@ var launchers = set("eatmydata", "chronic", "pee", "ifne", "cpulimit", "catchseg
 	"softlimit", "schedtool", "lldb", "rr", "heaptrack", "doppler", "dotenv", "foreman", "pipenv", "poetry", "uv", "conda",
 	"mamba", "pixi", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
 
+// copiers give files other names.
+var copiers = set("ln", "cp", "mv", "install", "link")
+
+// copied tries rules on a program that gets another name: what runs under
+// that name cannot be told.
+func (a *analyser) copied(c *command, sc *scope) {
+	if !a.p.hasCommandRules() {
+		return
+	}
+	for _, w := range c.words[1:] {
+		file := w.text
+		if !w.literal {
+			if !w.subst || len(w.guess) != 1 {
+				continue
+			}
+			file = w.guess[0]
+		} else if !strings.Contains(file, "/") || !a.p.trusted(file) {
+			continue
+		}
+		if file != "" {
+			named := command{words: []word{literal(file)}, shown: sc.dir(), renamed: true}
+			a.add(unit{cmd: &named, guess: true}, sc)
+		}
+	}
+}
+
 // fromLines tries the command of parallel, which takes words from its input
 // and from the words behind ":::".
 func (a *analyser) fromLines(c *command, sc *scope) {
@@ -222,7 +248,10 @@ func (a *analyser) hook(name, value string, known bool, sc *scope) {
 		return
 	}
 	wild := false
+	name, _, _ = strings.Cut(name, "[")
 	switch {
+	case nameTables[name] || sc.zsh && zshTables[name]:
+		wild = true
 	case name == "ENV":
 		// It is also a popular name for the kind of an installation.
 		wild = !known || strings.Trim(value, identifier) != ""
@@ -241,6 +270,12 @@ func (a *analyser) hook(name, value string, known bool, sc *scope) {
 }
 
 const identifier = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// nameTables say what names of commands mean, and zshTables do in zsh.
+var (
+	nameTables = set("BASH_CMDS", "BASH_ALIASES")
+	zshTables  = set("commands", "aliases", "galiases", "saliases", "functions", "path", "fpath")
+)
 
 // startupVariables name files or code that shells or git run by themselves.
 var startupVariables = set("BASH_ENV", "PROMPT_COMMAND", "ZDOTDIR", "GIT_DIR", "GIT_COMMON_DIR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR")

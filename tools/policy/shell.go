@@ -34,6 +34,8 @@ type command struct {
 	strange bool
 	// alias says that git may take its sub-command for the name of an alias.
 	alias bool
+	// renamed says that the program gets another name.
+	renamed bool
 	// outermost says that the vector is what drover itself starts.
 	outermost bool
 }
@@ -247,6 +249,7 @@ func (a *analyser) cmd(cmd syntax.Command, fed *feed, sc *scope) []string {
 		a.declare(x, sc)
 	case *syntax.ArithmCmd, *syntax.TestClause, *syntax.LetClause:
 		a.opaqueIf(a.nested(x, sc) || assignsProgram(x), sc)
+		a.quotedIndex(x, sc)
 	default:
 		a.addOpaque("the construct is unknown", sc)
 		a.addWild("the construct is unknown", sc)

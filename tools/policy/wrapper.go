@@ -188,6 +188,9 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 	case launchers[name]:
 		a.emit(c, sc)
 		a.carried(c, sc, false)
+	case copiers[name]:
+		a.emit(c, sc)
+		a.copied(c, sc)
 	case schedulers[name]:
 		c.wild = "what " + name + " runs later is not read"
 		a.emit(c, sc)
@@ -230,6 +233,9 @@ func (a *analyser) emit(c *command, sc *scope) {
 func (a *analyser) setByName(c *command, sc *scope) {
 	for i, w := range c.words[1:] {
 		name, _, _ := strings.Cut(w.text, "=")
+		if table, _, indexed := strings.Cut(name, "["); indexed && w.literal {
+			a.hook(table, "", false, sc)
+		}
 		switch {
 		case choosesProgram(name):
 			c.opaque = "the variable " + name + " chooses programs"
