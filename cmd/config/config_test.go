@@ -286,7 +286,7 @@ func TestSecretsAreKnownByName(t *testing.T) {
 		"TOKEN": true, "NPMTOKEN": true, "KEY": true, "DB_PASSWD": true, "PASSWD": true, "MYSQL_PWD": true, "SMTP_PASS": true, "SSHPASS": true, "GITHUB_PAT": true,
 		"MY_CREDENTIALS": true, "CREDENTIAL": true, "NPM_AUTH": true, "API_KEY_2": true, "npm_config_//host/:_authToken": true, "SESSION_COOKIE": true, "GPG-PASSPHRASE": true,
 		"PATH": false, "KEYBOARD": false, "TOKENS_PER_MIN": false, "": false, "PWD": false, "OLDPWD": false, "SSH_AUTH_SOCK": false,
-		"MAX_TOKENS": false, "COMPASS": false, "API_KEY_ID": false, "GIT_AUTHOR_NAME": false, "MONKEY": false, "COMPAT": false,
+		"MAX_TOKENS": false, "TRESPASS": false, "API_KEY_ID": false, "GIT_AUTHOR_NAME": false, "MONKEY": false, "COMPAT": false,
 	} {
 		if got := c.IsSecret(name); got != want {
 			t.Errorf("%q: got %v", name, got)
