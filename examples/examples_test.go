@@ -12,7 +12,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"drover/cmd"
+	"drover/cmd/config"
 	"drover/output/event"
+	"drover/runner"
+	"drover/runner/model"
 )
 
 func TestMain(m *testing.M) {
@@ -94,5 +97,30 @@ func checkStreams(t *testing.T, dir string) {
 		for _, problem := range event.CheckStream(strings.NewReader(string(data))) {
 			t.Errorf("%s: %v\n%s", filepath.Base(name), problem, data)
 		}
+	}
+}
+
+// TestProviderExamplesLoad keeps the files that need a real server readable.
+func TestProviderExamplesLoad(t *testing.T) {
+	task, err := runner.LoadTask(filepath.Join("providers", "local.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(task.Cwd); err != nil || !info.IsDir() {
+		t.Errorf("its folder %s: %v", task.Cwd, err)
+	}
+	home, err := filepath.Abs("providers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Options{Getenv: func(string) string { return "" }, ConfigHome: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Open(cfg.Model, model.Config{Providers: cfg.Providers}); err != nil {
+		t.Errorf("the model of the example: %v", err)
+	}
+	if _, err := model.Open(task.Model, model.Config{}); err != nil {
+		t.Errorf("the model of the task: %v", err)
 	}
 }
