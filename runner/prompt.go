@@ -73,7 +73,7 @@ const maxInstructionFile = 4 << 20
 // why: whoever can write to a repository must not be able to stop its runs.
 func LoadInstructions(dir string) (found []Instruction, skipped []string) {
 	left := maxInstructions
-	root := repositoryRoot(dir)
+	root := RepositoryRoot(dir)
 	handle, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("%s cannot be read: %v", strings.Join(instructionNames, ", "), pathReason(err))}
@@ -118,9 +118,9 @@ func readInstruction(root *os.Root, name string) (Instruction, error) {
 	return Instruction{Path: name, Text: string(data), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// repositoryRoot is the nearest folder at or above dir that holds .git, or dir
+// RepositoryRoot is the nearest folder at or above dir that holds .git, or dir
 // itself.
-func repositoryRoot(dir string) string {
+func RepositoryRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at

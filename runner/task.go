@@ -448,7 +448,7 @@ func (t *Task) unknownParam(name string, line int, closed bool) error {
 	name = strict.Shorten(name)
 	if closed && isParam(name) {
 		why := "params declares no " + name
-		if near := strict.Nearest(name, t.paramNames()); near != "" {
+		if near := fault.Nearest(name, t.paramNames()); near != "" {
 			why += ", did you mean " + near + "?"
 		}
 		return fmt.Errorf("line %d of the prompt: ${%s} is unknown: %s", line, name, why)

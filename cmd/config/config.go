@@ -223,7 +223,7 @@ func (c *Config) warnOfMisspelt(known, environ []string) {
 		for i, k := range known {
 			short[i] = strings.TrimPrefix(k, envPrefix)
 		}
-		if near := strict.Nearest(strings.TrimPrefix(name, envPrefix), short); near != "" {
+		if near := fault.Nearest(strings.TrimPrefix(name, envPrefix), short); near != "" {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("the variable %s is no setting, did you mean %s%s?", strict.Shorten(name), envPrefix, near))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/viper"
 
+	"drover/runner"
 	"drover/runner/model"
 	"drover/runner/strict"
 	"drover/runner/textfile"
@@ -58,7 +59,7 @@ func readUserFile(path string) (*file, error) {
 // error message could then show something private, and it must be a plain file,
 // since opening a pipe waits for ever.
 func readProjectFile(cwd string) (*file, error) {
-	root := repositoryRoot(cwd)
+	root := runner.RepositoryRoot(cwd)
 	for dir := cwd; ; dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, projectDir, fileName)
 		if _, err := os.Lstat(path); err == nil {
@@ -68,19 +69,6 @@ func readProjectFile(cwd string) (*file, error) {
 		}
 		if dir == root {
 			return nil, nil
-		}
-	}
-}
-
-// repositoryRoot is the nearest folder at or above dir that holds .git, or dir
-// itself.
-func repositoryRoot(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at
-		}
-		if filepath.Dir(at) == at {
-			return dir
 		}
 	}
 }

@@ -59,3 +59,14 @@ func TestErrorKeepsItsClassThroughWrapping(t *testing.T) {
 		t.Fatal("nil became an error")
 	}
 }
+
+func TestNearestForgivesWhatFingersDo(t *testing.T) {
+	known := []string{"argv", "args", "path", "max_turns"}
+	for got, want := range map[string]string{
+		"argz": "argv", "agrv": "argv", "Path": "path", "max-turns": "max_turns", "wholly different": "", "": "",
+	} {
+		if near := Nearest(got, known); near != want {
+			t.Errorf("Nearest(%q) = %q, want %q", got, near, want)
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"drover/output/fault"
 )
 
 // The strict reading of a script line. encoding/json matches keys in any case,
@@ -74,44 +76,10 @@ func (k *keySet) add(key string, known []string) error {
 // nearestFix advises the known name that is most like the given one, or lists
 // them all where none is near.
 func nearestFix(name string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d < least {
-			best, least = k, d
-		}
-	}
-	if best != "" {
-		return "did you mean " + best + "?"
+	if near := fault.Nearest(name, known); near != "" {
+		return "did you mean " + near + "?"
 	}
 	return "known are " + strings.Join(known, ", ")
-}
-
-// distance counts the edits (insert, delete, replace, swap of neighbours) that
-// turn a into b.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	var before []int
-	last, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, make([]int, len(b)+1)
-	}
-	return last[len(b)]
 }
 
 // jsonType names the type of a JSON value.

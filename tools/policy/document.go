@@ -195,7 +195,7 @@ func choice[T ~string](p *parser, into *T, words ...string) func(*yaml.Node) {
 			return
 		}
 		fix := "use one of " + strings.Join(words, ", ")
-		if near := nearest(n.Value, words); n.Kind == yaml.ScalarNode && near != "" {
+		if near := fault.Nearest(n.Value, words); n.Kind == yaml.ScalarNode && near != "" {
 			fix = fmt.Sprintf("did you mean %q?", near)
 		}
 		p.fail(n, fix, "unknown value %s", nodeName(n))

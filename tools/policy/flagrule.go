@@ -73,7 +73,7 @@ func (l *loader) flagBlock(text string) (b block, why string) {
 		return b, ""
 	}
 	why = fmt.Sprintf("unknown kind %q", kind)
-	if near := nearest(kind, []string{"exec", "read", "write", "delete", "host", "mcp", "tool"}); near != "" {
+	if near := fault.Nearest(kind, []string{"exec", "read", "write", "delete", "host", "mcp", "tool"}); near != "" {
 		why += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return b, why

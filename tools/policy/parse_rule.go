@@ -7,6 +7,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
+
+	"drover/output/fault"
 )
 
 // rules reads the list of rules.
@@ -166,7 +168,7 @@ func (p *parser) toolNames(n *yaml.Node, b *block) {
 		known := slices.ContainsFunc(catalogue, pat.match) || slices.ContainsFunc(p.tools, pat.match)
 		if !known {
 			fix := "print the names with: drover tools list"
-			if near := nearest(text, append(slices.Clone(catalogue), p.tools...)); near != "" {
+			if near := fault.Nearest(text, append(slices.Clone(catalogue), p.tools...)); near != "" {
 				fix = fmt.Sprintf("did you mean %q?", near)
 			}
 			p.problems = append(p.problems, problem{line: n.Line, code: "policy_unknown_tool", why: fmt.Sprintf("unknown tool %q", text), fix: fix})
@@ -197,7 +199,7 @@ func (p *parser) access(n *yaml.Node, b *block) {
 		a := accessOf(Kind(text))
 		if a == 0 {
 			fix := "use read, write and delete"
-			if near := nearest(text, []string{"read", "write", "delete"}); near != "" {
+			if near := fault.Nearest(text, []string{"read", "write", "delete"}); near != "" {
 				fix = fmt.Sprintf("did you mean %q?", near)
 			}
 			p.fail(n, fix, "unknown access %q", text)

@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"drover/output/fault"
 )
 
 // catalogue are the names of all tools, whether built, enabled or not.
@@ -62,7 +64,7 @@ var foreign = map[string]string{
 // nearestKey returns the key that a misspelled or foreign one probably means,
 // or an empty string.
 func nearestKey(key string, known []string) string {
-	if near := nearest(key, known); near != "" {
+	if near := fault.Nearest(key, known); near != "" {
 		return near
 	}
 	names := make([]string, 0, len(foreign))
@@ -74,49 +76,8 @@ func nearestKey(key string, known []string) string {
 		}
 	}
 	slices.Sort(names)
-	if near := nearest(key, names); near != "" {
+	if near := fault.Nearest(key, names); near != "" {
 		return foreign[near]
 	}
 	return ""
-}
-
-// nearest returns the candidate with the smallest edit distance, if it is
-// small, or an empty string. Of several the first wins.
-func nearest(word string, candidates []string) string {
-	best, distance := "", max(len(word)/3, 1)+1
-	if len(word) > 64 {
-		return ""
-	}
-	for _, c := range candidates {
-		if d := editDistance(word, c); d < distance {
-			best, distance = c, d
-		}
-	}
-	return best
-}
-
-// editDistance counts insertions, deletions, replacements and swaps of
-// neighbours.
-func editDistance(a, b string) int {
-	before := make([]int, len(b)+1)
-	last := make([]int, len(b)+1)
-	now := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		now[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				now[j] = min(now[j], before[j-2]+1)
-			}
-		}
-		before, last, now = last, now, before
-	}
-	return last[len(b)]
 }
