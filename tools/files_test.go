@@ -11,7 +11,7 @@ import (
 func testFiles(t *testing.T) (*Files, string) {
 	t.Helper()
 	dir := t.TempDir()
-	cwd := filepath.Join(dir, "desk")
+	cwd := filepath.Join(dir, "work")
 	if err := os.Mkdir(cwd, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -36,23 +36,23 @@ func TestWritesStayBeneathTheRoots(t *testing.T) {
 		}
 	}
 	must(os.Mkdir(filepath.Join(dir, "other"), 0o755))
-	must(os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, "desk", "out")))
-	must(os.Symlink("inside.txt", filepath.Join(dir, "desk", "link")))
-	must(os.Mkdir(filepath.Join(dir, "desk", ".git"), 0o755))
-	must(os.Symlink(".git", filepath.Join(dir, "desk", "alias")))
+	must(os.Symlink(filepath.Join(dir, "other"), filepath.Join(dir, "work", "out")))
+	must(os.Symlink("inside.txt", filepath.Join(dir, "work", "link")))
+	must(os.Mkdir(filepath.Join(dir, "work", ".git"), 0o755))
+	must(os.Symlink(".git", filepath.Join(dir, "work", "alias")))
 	for _, c := range []struct {
 		name, path string
 		want       error
 	}{
 		{"plain", "a.txt", nil},
 		{"new folders", "x/y/z.txt", nil},
-		{"absolute inside", filepath.Join(dir, "desk", "b.txt"), nil},
+		{"absolute inside", filepath.Join(dir, "work", "b.txt"), nil},
 		{"through a link inside", "link", nil},
 		{"climbing out", "../c.txt", ErrOutside},
 		{"climbing out in the middle", "a/../../c.txt", ErrOutside},
 		{"absolute outside", filepath.Join(dir, "c.txt"), ErrOutside},
 		{"through a link outside", "out/c.txt", ErrOutside},
-		{"a name that only begins like the root", filepath.Join(dir, "deskshop.txt"), ErrOutside},
+		{"a name that only begins like the root", filepath.Join(dir, "workshop.txt"), ErrOutside},
 		{"protected", ".git/hooks/pre-commit", ErrProtected},
 		{"protected, other case", ".GIT/config", ErrProtected},
 		{"protected through a link", "alias/config", ErrProtected},
@@ -66,20 +66,20 @@ func TestWritesStayBeneathTheRoots(t *testing.T) {
 			}
 		})
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "desk", "inside.txt")); err != nil || string(b) != "x" {
+	if b, err := os.ReadFile(filepath.Join(dir, "work", "inside.txt")); err != nil || string(b) != "x" {
 		t.Errorf("the link's target holds %q, %v", b, err)
 	}
-	if info, err := os.Lstat(filepath.Join(dir, "desk", "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+	if info, err := os.Lstat(filepath.Join(dir, "work", "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Error("the link itself was replaced")
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "desk", ".*.*")); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "work", ".*.*")); len(left) != 0 {
 		t.Errorf("temporary files left: %v", left)
 	}
 }
 
 func TestModesAreKept(t *testing.T) {
 	f, dir := testFiles(t)
-	path := filepath.Join(dir, "desk", "run.sh")
+	path := filepath.Join(dir, "work", "run.sh")
 	if err := os.WriteFile(path, []byte("a"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -96,18 +96,18 @@ func TestModesAreKept(t *testing.T) {
 
 func TestRealNameOfWhatIsNotThere(t *testing.T) {
 	f, dir := testFiles(t)
-	desk := filepath.Join(f.Real(dir), "desk")
+	work := filepath.Join(f.Real(dir), "work")
 	for from, to := range map[string]string{"dangling": "gone/x", "loop": "loop", "up": ".."} {
-		if err := os.Symlink(to, filepath.Join(dir, "desk", from)); err != nil {
+		if err := os.Symlink(to, filepath.Join(dir, "work", from)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for in, want := range map[string]string{
-		"dangling":   desk + "/gone/x",
-		"new/file":   desk + "/new/file",
-		"loop":       filepath.Join(dir, "desk", "loop"),
-		"up/desk/a":  desk + "/a",
-		"up/../else": filepath.Join(dir, "desk", "else"),
+		"dangling":   work + "/gone/x",
+		"new/file":   work + "/new/file",
+		"loop":       filepath.Join(dir, "work", "loop"),
+		filepath.Join("up", "work", "a"):  work + "/a",
+		"up/../else": filepath.Join(dir, "work", "else"),
 	} {
 		if got := f.Real(in); got != want {
 			t.Errorf("Real(%q) = %q, want %q", in, got, want)
@@ -121,7 +121,7 @@ func TestRemoveTakesTheLinkAndNotItsTarget(t *testing.T) {
 	if err := os.WriteFile(target, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(target, filepath.Join(dir, "desk", "l")); err != nil {
+	if err := os.Symlink(target, filepath.Join(dir, "work", "l")); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Remove("l"); err != nil {
