@@ -103,11 +103,11 @@ func TestRealNameOfWhatIsNotThere(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"dangling":   work + "/gone/x",
-		"new/file":   work + "/new/file",
-		"loop":       filepath.Join(dir, "work", "loop"),
-		filepath.Join("up", "work", "a"):  work + "/a",
-		"up/../else": filepath.Join(dir, "work", "else"),
+		"dangling":                       work + "/gone/x",
+		"new/file":                       work + "/new/file",
+		"loop":                           filepath.Join(dir, "work", "loop"),
+		filepath.Join("up", "work", "a"): work + "/a",
+		"up/../else":                     filepath.Join(dir, "work", "else"),
 	} {
 		if got := f.Real(in); got != want {
 			t.Errorf("Real(%q) = %q, want %q", in, got, want)
