@@ -157,7 +157,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
-		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(s, in.config, in.policy), openNetwork(in)...),
+		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), openNetwork(in)...),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
@@ -167,20 +167,29 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 }
 
 // notices are what a reader of the stream should know from the start.
-func (p *prepared) notices(s settings, cfg *config.Config, pol *policy.Policy) []event.NoticeEvent {
+func (p *prepared) notices(in inputs) []event.NoticeEvent {
+	s := in.settings
 	list := []event.NoticeEvent{}
 	if s.sandbox != "off" {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "sandbox_none",
 			Message: "commands are not confined by a kernel sandbox in this version: an allowed command can write anywhere and use the network; only the policy decides"})
 	}
+	if s.sandbox == "read-only" {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "read_only_open",
+			Message: "sandbox read-only binds the file tools only in this version: an allowed command can still write"})
+	}
+	if s.mode == runner.ModePlan && (len(s.checks) > 0 || in.schema != nil) {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "plan_unchecked",
+			Message: "plan mode runs no checks and applies no output schema: its answer is a plan"})
+	}
 	if p.copy != nil && len(p.copy.Skipped) > 0 {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "copy_incomplete",
 			Message: "not copied: " + strings.Join(p.copy.Skipped, ", ")})
 	}
-	for _, text := range pol.Notices() {
+	for _, text := range in.policy.Notices() {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "policy", Message: text})
 	}
-	for _, w := range cfg.Warnings {
+	for _, w := range in.config.Warnings {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "config", Message: w})
 	}
 	return list

@@ -125,12 +125,14 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if c.err != nil {
 		return s.refuse(c, "invalid_call", c.err.Error())
 	}
-	if reason := s.planReason(c); reason != "" {
-		return s.deny(c, s.refuseInPlan(c, reason))
-	}
 	verdict := s.Policy.Decide(policy.Call{
 		Tool: c.tool.Spec().Name, Args: c.prepared.Args, Agent: s.agent, Actions: c.prepared.Actions,
 	})
+	// Plan mode only narrows: what the policy refuses is refused by the policy,
+	// and counts.
+	if reason := s.planReason(c); reason != "" && verdict.Effect == policy.Allow {
+		return s.deny(c, s.refuseInPlan(c, reason))
+	}
 	if denied := s.decide(c, verdict); denied != "" {
 		return s.deny(c, denied)
 	}

@@ -122,7 +122,11 @@ func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput
 	if stop := s.spentStop(); stop != nil {
 		return "", stop
 	}
-	return s.runChecks(ctx)
+	next, stop := s.runChecks(ctx)
+	if stop == nil {
+		stop = s.spentStop() // checks spend output, too
+	}
+	return next, stop
 }
 
 // visible tells whether a reader would see anything of a text.

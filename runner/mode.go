@@ -100,7 +100,7 @@ func findPlan(text string) (plan, problem string) {
 	if !opens || !closes {
 		return "", "the " + planOpen + " block of its last message is not closed"
 	}
-	if plan = strings.Trim(plan, "\r\n"); strings.TrimSpace(plan) == "" {
+	if plan = strings.Trim(plan, "\r\n"); !visible(plan) {
 		return "", "the " + planOpen + " block of its last message is empty"
 	}
 	return plan, ""

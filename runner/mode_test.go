@@ -44,7 +44,8 @@ func FuzzPlanIsPartOfItsMessage(f *testing.F) {
 // allows everything.
 func TestPlanModeChangesNothing(t *testing.T) {
 	var dir string
-	out, lines := play(t, `{"tool_calls":[{"name":"write_file","args":{"path":"/nowhere/a.txt","content":"x"}},{"name":"apply_patch","input":"*** Begin Patch\n*** Add File: b.txt\n+x\n*** End Patch"},{"name":"exec_command","args":{"cmd":"echo x > c.txt"}},{"name":"exec_command","args":{"cmd":"touch d.txt; ls"}},{"name":"exec_command","args":{"cmd":"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: e.txt\n+x\n*** End Patch\nEOF"}},{"name":"update_plan","args_raw":"{"},{"name":"check","args":{"cmd":"touch f.txt"}}]}
+	out, lines := play(t, `{"tool_calls":[{"name":"exec_command","args":{"cmd":"pwd"}}]}
+{"capture":{"dir":"Output:\\n(\\S+)"},"tool_calls":[{"name":"write_file","args":{"path":"${dir}/a.txt","content":"x"}},{"name":"apply_patch","input":"*** Begin Patch\n*** Add File: b.txt\n+x\n*** End Patch"},{"name":"exec_command","args":{"cmd":"echo x > c.txt"}},{"name":"exec_command","args":{"cmd":"touch d.txt; ls"}},{"name":"exec_command","args":{"cmd":"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: e.txt\n+x\n*** End Patch\nEOF"}},{"name":"update_plan","args_raw":"{"},{"name":"check","args":{"cmd":"touch f.txt"}}]}
 {"expect":"(?s)plan mode: files are not changed.*plan mode: the command may change state.*update_plan is a TODO/checklist tool and is not allowed in Plan mode","text":"<proposed_plan>\nWrite a.txt.\n</proposed_plan>"}`,
 		func(o *Options) {
 			dir, o.Mode = o.Cwd, ModePlan

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -369,6 +371,14 @@ func (p *Policy) index() {
 		case Allow:
 			set.allow = append(set.allow, r)
 		}
+	}
+	// Of several rules that match, the one whose refusal weighs most is named:
+	// the order in which rules are written means nothing.
+	for _, set := range p.byKind {
+		slices.SortStableFunc(set.deny, func(a, b *rule) int { return p.onDenyOf(b).rank() - p.onDenyOf(a).rank() })
+		slices.SortStableFunc(set.ask, func(a, b *rule) int {
+			return cmp.Or(p.onAskOf(b).rank()-p.onAskOf(a).rank(), p.onDenyOf(b).rank()-p.onDenyOf(a).rank())
+		})
 	}
 	for _, dir := range p.roots.protected {
 		for _, r := range p.set(KindRead).allow {

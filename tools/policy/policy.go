@@ -22,6 +22,7 @@ package policy
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -62,6 +63,11 @@ const (
 	AskDefer    OnAsk = "defer"
 	AskApprover OnAsk = "approver"
 )
+
+// rank orders what becomes of a question, the milder first.
+func (o OnAsk) rank() int {
+	return slices.Index([]OnAsk{AskApprover, AskDeny, AskDefer, AskFail}, o)
+}
 
 // OnDeny is whether a refusal counts for the exit code.
 type OnDeny string
@@ -269,18 +275,40 @@ func (p *Policy) verdict(parts []Part) Verdict {
 	v := Verdict{
 		Effect: d.Effect, DecidedBy: d.DecidedBy, RuleID: d.RuleID, Layer: d.Layer,
 		Reason: d.Reason, File: d.File, Line: d.Line, Action: d.Action, Parts: parts,
-		OnDeny: p.OnDeny(), OnAsk: p.OnAsk(),
+		OnAsk: p.onAskOf(d.rule), OnDeny: p.onDenyOf(d.rule),
 	}
 	if d.rule != nil {
 		v.MaxScope = d.rule.maxScope
-		if d.rule.onDeny != "" {
-			v.OnDeny = d.rule.onDeny
+	}
+	// A refusal that was expected must not hide one that counts.
+	for i := range parts {
+		if parts[i].Effect == Allow {
+			continue
 		}
-		if d.rule.onAsk != "" {
-			v.OnAsk = d.rule.onAsk
+		if w := p.onDenyOf(parts[i].rule); w.rank() > v.OnDeny.rank() {
+			v.OnDeny = w
+		}
+		if w := p.onAskOf(parts[i].rule); parts[i].Effect == v.Effect && w.rank() > v.OnAsk.rank() {
+			v.OnAsk = w
 		}
 	}
 	return v
+}
+
+// onDenyOf is the weight of a refusal by a rule, or by none.
+func (p *Policy) onDenyOf(r *rule) OnDeny {
+	if r != nil && r.onDeny != "" {
+		return r.onDeny
+	}
+	return p.OnDeny()
+}
+
+// onAskOf is what becomes of the question of a rule, or of none.
+func (p *Policy) onAskOf(r *rule) OnAsk {
+	if r != nil && r.onAsk != "" {
+		return r.onAsk
+	}
+	return p.OnAsk()
 }
 
 // toolRule returns the first of the rules that stops the call because of its
