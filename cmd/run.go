@@ -119,6 +119,7 @@ func (o *runOptions) checkValues() error {
 		{"on-deny", o.onDeny, []string{"", "continue", "report", "fail"}},
 		{"sandbox", o.sandbox, []string{"", "read-only", "workspace-write", "off"}},
 		{"mode", o.mode, []string{"", "default", "plan"}},
+		{"format", o.format, append([]string{"auto"}, output.Names()...)},
 		{"events", o.events, []string{"core", "default", "full"}},
 		{"color", o.color, []string{"auto", "always", "never"}},
 		{"on-closed-output", o.onClosedOutput, []string{"stop", "continue"}},

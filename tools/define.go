@@ -192,11 +192,19 @@ func argumentError(text string, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return &ArgumentError{Broken: true, Message: fmt.Sprintf("unexpected end of JSON at byte %d", len(text))}
 	case errors.As(err, &wrong) && wrong.Field == "":
-		return &ArgumentError{Broken: true, Message: "expected a JSON object, got a " + wrong.Value}
+		return &ArgumentError{Broken: true, Message: "expected a JSON object, got " + article(wrong.Value)}
 	case errors.As(err, &wrong):
 		return &ArgumentError{Message: fmt.Sprintf("field `%s`: expected %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
 	}
 	return &ArgumentError{Message: strings.TrimPrefix(err.Error(), "json: ")}
+}
+
+// article puts the article before the name of a JSON type.
+func article(name string) string {
+	if strings.IndexByte("aeiou", name[0]) >= 0 {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 func schemaOf[In any](enums map[string][]any) (schema json.RawMessage, required []string) {
