@@ -44,6 +44,10 @@ func (s *session) respond(ctx context.Context) (*response, *Stop) {
 		if !errors.As(err, &failed) {
 			return nil, StopFor(err)
 		}
+		if failed.Kind == model.ErrContext && s.shrink() {
+			attempt-- // a shorter conversation is another request
+			continue
+		}
 		delay, again := s.Model.Retry.Next(failed, attempt)
 		if !again {
 			return nil, StopFor(model.Fault(failed, s.Model.ID))

@@ -16,7 +16,7 @@ func (s *session) recordUsage(c *collector) {
 		u.CachedInputTokens, u.CacheWriteTokens = m.CachedInputTokens, m.CacheWriteTokens
 	} else {
 		u.Estimated = true
-		u.InputTokens = int64(tokens(len(s.system) + s.historyBytes))
+		u.InputTokens = s.contextTokens()
 		u.OutputTokens = int64(c.outputTokens())
 	}
 	now := s.Now()

@@ -64,6 +64,7 @@ func tellStory(log *Log) {
 	log.Emit(turn, TurnStartedEvent{Input: "prompt"})
 	log.Emit(turn, MessageEvent{MessageID: "msg_1", Role: "user", Text: "Make the tests pass."})
 	log.Emit(turn, HeartbeatEvent{WaitingOn: "provider", ElapsedMS: 15000})
+	log.Emit(turn, ContextCompactedEvent{Trigger: "auto", TokensBefore: 9000, TokensAfter: 4000})
 	log.Emit(turn, ProviderRetryEvent{Attempt: 1, DelayMS: 500, ErrorKind: "overloaded", MaxAttempts: 5, HTTPStatus: 529})
 	log.Emit(turn, ReasoningDeltaEvent{MessageID: "msg_2", Delta: "The tests "})
 	log.Emit(turn, ReasoningDeltaEvent{MessageID: "msg_2", Delta: "come first."})

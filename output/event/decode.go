@@ -77,7 +77,7 @@ var allKinds = []kind{
 	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalCompletedEvent](),
 	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](),
 	kindOf[InputRequestedEvent](), kindOf[InputResolvedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
-	kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
+	kindOf[ContextCompactedEvent](), kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
 	kindOf[HeartbeatEvent](),
 }
 

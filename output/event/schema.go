@@ -123,6 +123,7 @@ func valuesOf() map[reflect.Type][]string {
 		reflect.TypeFor[DecisionEffect]():   {"allow", "deny", "would_allow", "would_deny"},
 		reflect.TypeFor[Decider]():          {"policy", "default", "grant", "hook", "approver", "tty", "timeout", "sandbox", "dry_run", "yolo"},
 		reflect.TypeFor[InputKind]():        {"question", "elicitation", "permission"},
+		reflect.TypeFor[CompactTrigger]():   {"auto", "manual"},
 		reflect.TypeFor[Layer]():            {"managed", "flag", "user", "project", "builtin"},
 		reflect.TypeFor[Scope]():            {"once", "session", "always"},
 		reflect.TypeFor[Stream]():           {"stdout", "stderr", "tty"},

@@ -324,6 +324,14 @@ type ProviderRetryEvent struct {
 	CallID      string `json:"call_id,omitempty"`
 }
 
+// ContextCompactedEvent says that the conversation was shortened, because it
+// was longer than the model's window. The counts are drover's estimates.
+type ContextCompactedEvent struct {
+	Trigger      CompactTrigger `json:"trigger"`
+	TokensBefore int64          `json:"tokens_before"`
+	TokensAfter  int64          `json:"tokens_after"`
+}
+
 // LimitWarningEvent says that a budget passed its warning mark.
 type LimitWarningEvent struct {
 	Limit string     `json:"limit"`
@@ -442,6 +450,9 @@ func (UsageEvent) Type() string { return "usage" }
 
 // Type returns "provider.retry".
 func (ProviderRetryEvent) Type() string { return "provider.retry" }
+
+// Type returns "context.compacted".
+func (ContextCompactedEvent) Type() string { return "context.compacted" }
 
 // Type returns "limit.warning".
 func (LimitWarningEvent) Type() string { return "limit.warning" }

@@ -47,6 +47,9 @@ type DecisionEffect string
 // timeout, sandbox, dry_run or yolo.
 type Decider string
 
+// CompactTrigger is auto or manual.
+type CompactTrigger string
+
 // InputKind is what is asked for: question, elicitation or permission.
 type InputKind string
 
