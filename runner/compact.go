@@ -30,5 +30,17 @@ func (s *session) shrink() bool {
 	return true
 }
 
+// windowShare is how much of the window a conversation may fill: the rest is
+// for the tools, the answer, and the error of the estimate.
+const windowShare = 0.8
+
+// fitWindow shortens a conversation before it is sent, where the model's window
+// is known. What does not fit even so is for the provider to refuse.
+func (s *session) fitWindow() {
+	window := s.Model.Info.ContextWindow
+	for window > 0 && float64(s.contextTokens()) > windowShare*float64(window) && s.shrink() {
+	}
+}
+
 // contextTokens estimates the size of a request.
 func (s *session) contextTokens() int64 { return int64(tokens(len(s.system) + s.historyBytes)) }

@@ -46,10 +46,8 @@ func (l Limits) event() event.Limits {
 type spent struct {
 	turns, calls int
 	outputBytes  int64
-	// estimated says that some cost is not known.
-	unknownCost bool
-	warned      map[string]bool
-	refused     *Stop
+	warned       map[string]bool
+	refused      *Stop
 	// planRefusals are refusals of plan mode, which count for nothing.
 	planRefusals int
 }

@@ -25,6 +25,7 @@ type response struct {
 // respond asks the model until a response ends well. Every try shows what it
 // streams; a broken one is closed visibly and its calls never run.
 func (s *session) respond(ctx context.Context) (*response, *Stop) {
+	s.fitWindow()
 	for attempt := 1; ; attempt++ {
 		if err := s.Model.Limiter.Wait(ctx); err != nil {
 			return nil, s.stopOf(ctx)

@@ -360,3 +360,23 @@ func BenchmarkScriptTurn(b *testing.B) {
 type panicking struct{ model.Provider }
 
 func (panicking) Name() string { return "panicking" }
+
+// TestKnownWindowIsKept plays a conversation of outputs that do not fit a small
+// window together.
+func TestKnownWindowIsKept(t *testing.T) {
+	wide := tools.New(tools.Def[syncInput]{Name: "wide", Run: func(_ context.Context, in syncInput, _ tools.Env) (tools.Result, error) {
+		return tools.Result{Text: strings.Repeat(in.Name, 8000)}, nil
+	}})
+	script := `{"tool_calls":[{"name":"wide","args":{"name":"a"}}]}
+{"tool_calls":[{"name":"wide","args":{"name":"b"}}]}
+{"tool_calls":[{"name":"wide","args":{"name":"c"}}]}
+{"text":"Done."}`
+	for window, want := range map[int]bool{0: false, 100_000: false, 6000: true} {
+		out, lines := play(t, script, func(o *Options) {
+			o.Tools, o.Model.Info.ContextWindow = []tools.Tool{wide}, window
+		})
+		if out.End.Exit != fault.Success || strings.Contains(lines, `"type":"context.compacted"`) != want {
+			t.Errorf("window %d: ended with %+v, shortened %v", window, out.End, !want)
+		}
+	}
+}

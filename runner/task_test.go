@@ -241,7 +241,7 @@ func FuzzLoadTask(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "task.yaml")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if strings.Contains(string(data), "prompt_file") {
-			t.Skip() // names files of this machine
+			t.Skip("prompt_file names files of the machine that runs this")
 		}
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)

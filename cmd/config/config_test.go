@@ -105,7 +105,7 @@ providers:
     stream_idle: 6s
     max_attempts: 2
     models:
-      Big.Model: {context_window: 1000, max_output_tokens: 10, input_price: 0, output_price: 2.5, cached_price: .1, shell: local_shell}
+      Big.Model: {context_window: 1000, max_output_tokens: 10, input_price: 0, output_price: 2.5, cached_price: .1, shell: shell_command}
 `
 
 func TestUserFileSetsEverything(t *testing.T) {
@@ -125,7 +125,7 @@ func TestUserFileSetsEverything(t *testing.T) {
 			CAFile: filepath.Join(w.home, "drover", "ca.pem"), Proxy: "http://p", Shell: "shell", ReplayReasoning: "never",
 			FirstByte: 5 * time.Second, StreamIdle: 6 * time.Second, MaxAttempts: 2,
 			Models: map[string]model.ModelConfig{"Big.Model": {ContextWindow: 1000, MaxOutputTokens: 10,
-				InputPrice: &free, OutputPrice: &some, CachedPrice: &tenth, Shell: "local_shell"}},
+				InputPrice: &free, OutputPrice: &some, CachedPrice: &tenth, Shell: "shell_command"}},
 		}},
 		ShellEnvironment: tools.ShellEnvironment{Inherit: "core", DropSecretNames: true, Exclude: []string{"AWS_*"},
 			Set: map[string]string{"GoFlags": "-mod=vendor", "N": "1"}, IncludeOnly: []string{"*"}},

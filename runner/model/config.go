@@ -38,8 +38,7 @@ type ProviderConfig struct {
 	// Proxy is a proxy URL; empty honours HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
 	Proxy  string                 `yaml:"proxy"`
 	Models map[string]ModelConfig `yaml:"models"`
-	// Shell chooses the command tool: exec_command, shell, shell_command or
-	// local_shell.
+	// Shell chooses the command tool: exec_command, shell or shell_command.
 	Shell string `yaml:"shell"`
 	// ReplayReasoning sends reasoning text back with the history: auto (the
 	// default: where the API wants it), always, never.
@@ -52,7 +51,9 @@ type ProviderConfig struct {
 // ModelConfig adds limits and prices to a model's name. It is no list of
 // allowed names.
 type ModelConfig struct {
-	// ContextWindow and MaxOutputTokens are in tokens; 0 is unknown.
+	// ContextWindow and MaxOutputTokens are in tokens; 0 is unknown. Of a
+	// conversation that fills most of a known window the oldest tool outputs
+	// are dropped.
 	ContextWindow   int `yaml:"context_window"`
 	MaxOutputTokens int `yaml:"max_output_tokens"`
 	// Prices in US dollars for a million tokens; nil is unknown.

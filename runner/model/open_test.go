@@ -91,12 +91,12 @@ func TestUsersEntryIsLaidOverTheBuiltInOne(t *testing.T) {
 	m, err := Open("openai/big/model", Config{Getenv: env{"MY_KEY": keyOfTests}.get, Providers: map[string]ProviderConfig{"openai": {
 		API: "chat", APIKeyEnv: "MY_KEY", FirstByte: time.Second, StreamIdle: 2 * time.Second, MaxAttempts: 9, Shell: "shell", ReplayReasoning: "never",
 		Headers: map[string]string{"X-Api-Key": "header-secret", "X-Team": "blue"}, Proxy: "http://u:proxy-secret@p:1",
-		Models: map[string]ModelConfig{"big/model": {ContextWindow: 1000, InputPrice: &price, Shell: "local_shell"}},
+		Models: map[string]ModelConfig{"big/model": {ContextWindow: 1000, InputPrice: &price, Shell: "shell_command"}},
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Clocks != (Clocks{time.Second, 2 * time.Second}) || m.MaxAttempts != 9 || m.Info.ContextWindow != 1000 || m.Info.InputPrice != &price || m.Info.Shell != "local_shell" {
+	if m.Clocks != (Clocks{time.Second, 2 * time.Second}) || m.MaxAttempts != 9 || m.Info.ContextWindow != 1000 || m.Info.InputPrice != &price || m.Info.Shell != "shell_command" {
 		t.Errorf("got %+v", m)
 	}
 	want := map[string]string{"MY_KEY": keyOfTests, "header X-Api-Key": "header-secret", "password in proxy": "proxy-secret"}
@@ -220,5 +220,14 @@ func TestModelsWithOneKeyShareTheirLimiter(t *testing.T) {
 	}
 	if open("openai/a") != open("openai/b") || open("openai/a") == open("groq/a") {
 		t.Error("limiters are not shared by provider and key")
+	}
+}
+
+// TestShellThatIsNotBuiltIsRefused: a run without any command tool would look
+// like one whose model chose not to use it.
+func TestShellThatIsNotBuiltIsRefused(t *testing.T) {
+	_, err := Open("p/m", Config{Providers: map[string]ProviderConfig{"p": {API: "chat", BaseURL: "http://localhost:1/v1", Shell: "local_shell"}}})
+	if f := fault.From(err); f == nil || f.Exit != fault.Config {
+		t.Errorf("got %v", err)
 	}
 }
