@@ -1,6 +1,10 @@
 package tools
 
-import "time"
+import (
+	"time"
+
+	"drover/tools/sandbox"
+)
 
 // Commands are the settings that every command of a run obeys.
 type Commands struct {
@@ -22,6 +26,11 @@ type Commands struct {
 	Timeout time.Duration
 	// Grace is the time between TERM and KILL.
 	Grace time.Duration
+	// Sandbox bounds what commands can do; nil starts them directly.
+	Sandbox *sandbox.Sandbox
+	// Sessions are the commands that outlive their call; nil means that none
+	// does.
+	Sessions *Sessions
 }
 
 // ShellEnvironment is the shell_environment_policy of the config. The zero

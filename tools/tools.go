@@ -15,10 +15,12 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 
 	"drover/output/event"
 	"drover/tools/policy"
+	"drover/tools/sandbox"
 )
 
 // Tool is something a model may call.
@@ -85,6 +87,8 @@ type Call struct {
 	Actions []policy.Action
 	// Timeout bounds the call, for tool.status; 0 is none.
 	Timeout time.Duration
+	// Wants is what the model asks for beyond the sandbox; nil is nothing.
+	Wants *Wants
 	// Run does it. A Go error means that the tool itself is broken or the run
 	// is ending; what the model should know is a Result.
 	Run func(ctx context.Context, env Env) (Result, error)
@@ -111,6 +115,21 @@ type Result struct {
 	OutputBytes int64
 	// Truncated says that Text is shorter than what was found.
 	Truncated bool
+	// Refusals are what the sandbox seems to have refused. Text names them
+	// already.
+	Refusals []sandbox.Refusal
+	// Artifact is the full output, if it was kept in a file.
+	Artifact *event.Artifact
+}
+
+// Wants is what a call asks for beyond the sandbox of the run. It is granted by
+// somebody who answers, or not at all.
+type Wants struct {
+	sandbox.Rights
+	// Justification is the model's reason, PrefixRule the words of the command
+	// that it would like to have allowed for good.
+	Justification string
+	PrefixRule    []string
 }
 
 // Fail returns a failed result that says text.
@@ -141,6 +160,25 @@ type Env struct {
 	Output Limit
 	// Commands are the settings for running commands.
 	Commands Commands
+	// Rights are what the commands of this call may do beyond the sandbox of
+	// the run, because a rule or an answer says so.
+	Rights sandbox.Rights
+	// Timeout is the limit that the policy sets for the call; 0 is none.
+	Timeout time.Duration
+	// Approval is the approval policy in force (untrusted, on-failure,
+	// on-request, never, granular), or empty.
+	Approval string
+	// Artifact opens a file of the session for something large; nil, or an
+	// error, means that there is no place for it.
+	Artifact func(name string) (ArtifactWriter, error)
+}
+
+// ArtifactWriter is a file of the session that grows. Secrets are masked on the
+// way. Either Finish or Abort ends it.
+type ArtifactWriter interface {
+	io.Writer
+	Finish() (event.Artifact, error)
+	Abort()
 }
 
 // All returns the built-in tools in the order in which they are offered.

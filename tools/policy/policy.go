@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -196,6 +197,11 @@ type Verdict struct {
 	// MaxScope is the longest life of a yes that the rule grants; empty is no
 	// limit.
 	MaxScope string
+	// Network, Unsandboxed and Timeout are what the deciding rules set for the
+	// commands of the call. They hold only if every command was allowed by a
+	// rule that says so; the shortest timeout counts, 0 is none.
+	Network, Unsandboxed bool
+	Timeout              time.Duration
 	// Action is the action that decided.
 	Action Action
 	// Parts are all judged actions; the strictest one decided.
