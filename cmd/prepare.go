@@ -19,6 +19,7 @@ import (
 	"drover/runner/session"
 	"drover/tools"
 	"drover/tools/policy"
+	"drover/tools/sandbox"
 )
 
 // prepared is a run that is ready to start: everything that can be wrong with
@@ -31,6 +32,7 @@ type prepared struct {
 	// newSession says that the session was created for this run.
 	newSession bool
 	files      *tools.Files
+	sandbox    *sandbox.Sandbox
 	copy       *runner.Isolation
 	// stopping ends the run.
 	stopping     *stopping
@@ -135,6 +137,9 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if p.files, err = openFiles(in.cwd, in.settings, in.policy); err != nil {
 		return nil, err
 	}
+	if p.sandbox, err = a.openSandbox(ctx, in.settings, in.policy, in.cwd, p.layers()); err != nil {
+		return nil, err
+	}
 	p.redact = a.redactor(in.settings.dynamic.withSecrets(redactNames(in.config, in.model, a.environ())))
 	if err := a.openLog(p); err != nil {
 		return nil, err
@@ -157,11 +162,11 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
-		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), openNetwork(in)...),
+		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
-			Sandbox: &event.Sandbox{Mode: s.sandbox, Level: "none", Network: true},
+			Sandbox: sandboxRef(p.sandbox.Info()),
 		},
 	}
 }
@@ -170,14 +175,6 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 func (p *prepared) notices(in inputs) []event.NoticeEvent {
 	s := in.settings
 	list := []event.NoticeEvent{}
-	if s.sandbox != "off" {
-		list = append(list, event.NoticeEvent{Level: "warning", Code: "sandbox_none",
-			Message: "commands are not confined by a kernel sandbox in this version: an allowed command can write anywhere and use the network; only the policy decides"})
-	}
-	if s.sandbox == "read-only" {
-		list = append(list, event.NoticeEvent{Level: "warning", Code: "read_only_open",
-			Message: "sandbox read-only binds the file tools only in this version: an allowed command can still write"})
-	}
 	if s.mode == runner.ModePlan && (len(s.checks) > 0 || in.schema != nil) {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "plan_unchecked",
 			Message: "plan mode runs no checks and applies no output schema: its answer is a plan"})
@@ -193,25 +190,6 @@ func (p *prepared) notices(in inputs) []event.NoticeEvent {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "config", Message: w})
 	}
 	return list
-}
-
-// openNetwork tells whoever asked for a closed network that it is open.
-func openNetwork(in inputs) []event.NoticeEvent {
-	var by []string
-	if in.task != nil && in.task.NetworkGiven && !in.task.Network {
-		by = append(by, "network: false in the task file")
-	}
-	if in.config.NetworkClosed {
-		by = append(by, "network: false in the config")
-	}
-	for _, file := range in.policy.ClosesNetwork() {
-		by = append(by, fmt.Sprintf("network: deny in the policy file %q", file))
-	}
-	if by == nil {
-		return nil
-	}
-	return []event.NoticeEvent{{Level: "warning", Code: "network_open",
-		Message: strings.Join(by, " and ") + ": this version cannot close the network for commands, so it is open; close it around drover, with a container for example"}}
 }
 
 // withDenials takes the limit of refusals from the policy, which has seen the
@@ -257,8 +235,11 @@ func (a *app) forget(s *session.Session, created bool) {
 	}
 }
 
-// sweep ends every process that the run may have left.
+// sweep ends every process that the run may have left. It may be called twice.
 func (p *prepared) sweep() {
+	if p.sandbox != nil {
+		p.sandbox.Close(graceOfCommands)
+	}
 	if id := p.options.Commands.RunID; id != "" {
 		tools.Sweep(id)
 	}
@@ -387,6 +368,15 @@ func (p *prepared) notice(code, text string) {
 
 func (p *prepared) stop(s *runner.Stop) { p.stopping.cancel(s) }
 
+// layers is the folder for the private layers of the commands: beside the
+// session, and gone with the run.
+func (p *prepared) layers() string {
+	if p.session.IsEphemeral() {
+		return ""
+	}
+	return filepath.Join(p.session.Dir(), "layers")
+}
+
 func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *prepared) tools.Commands {
 	remove := append(model.KeyNames(cfg.Providers), cfg.Redact...)
 	for name := range m.Secrets {
@@ -397,7 +387,7 @@ func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *
 	return tools.Commands{
 		RunID: p.log.RunID(), SessionID: p.session.ID(), Environ: a.environ(), Remove: remove,
 		Environment: cfg.ShellEnvironment, Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell,
-		Timeout: s.limits.Tool, Grace: graceOfCommands,
+		Timeout: s.limits.Tool, Grace: graceOfCommands, Sandbox: p.sandbox,
 	}
 }
 

@@ -28,7 +28,7 @@ type runOptions struct {
 	file, promptFile, model, cwd       string
 	addDirs, policies                  []string
 	allow, ask, deny                   []string
-	trustProject, yolo                 bool
+	trustProject, yolo, network        bool
 	onAsk, onDeny, sandbox             string
 	maxDenials, maxTurns, maxToolCalls int
 	maxTokens                          int64
@@ -84,6 +84,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.onDeny, "on-deny", "", "whether a refusal counts: continue, report or fail")
 	f.IntVar(&o.maxDenials, "max-denials", 0, "end the run at this many refusals (default 5)")
 	f.StringVar(&o.sandbox, "sandbox", "", "read-only, workspace-write or off (default workspace-write)")
+	f.BoolVar(&o.network, "network", false, "give commands the network")
 	f.BoolVar(&o.yolo, "yolo", false, "allow everything that no rule denies")
 	f.StringVar(&o.format, "format", "auto", "what stdout carries: "+formatNames())
 	f.StringArrayVar(&o.out, "out", nil, "a further output, FORMAT:FILE (repeatable)")
@@ -229,6 +230,7 @@ func (a *app) guardedRun(ctx context.Context, p *prepared) (out runner.Outcome) 
 // conclude does what comes between the agent's end and the last line, then
 // writes that line.
 func (a *app) conclude(p *prepared, out *runner.Outcome) {
+	p.sweep() // whoever reads the last line finds nothing running
 	p.collectDiff(out)
 	if path := a.run.lastMessage; path != "" {
 		if err := writeLastMessage(p.stopping.ending, path, p.redact.String(out.Message)); err != nil {

@@ -26,6 +26,7 @@ type settings struct {
 	addDirs          []string
 	sandbox, isolate string
 	ephemeral        bool
+	network          bool
 	onAsk, onDeny    string
 	limits           runner.Limits
 	checks           []string
@@ -67,6 +68,13 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 		checkRetries: task.CheckRetries,
 		labels:       map[string]string{},
 		policies:     o.policies,
+	}
+	s.network = cfg.Network
+	if task.NetworkGiven && !cfg.NetworkFromEnv {
+		s.network = task.Network
+	}
+	if o.set("network") {
+		s.network = o.network
 	}
 	if o.set("check-retries") {
 		s.checkRetries = o.checkRetries
@@ -135,7 +143,8 @@ func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy,
 		Inline: s.inlinePolicy, InlineName: s.inlinePolicyName,
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo, Tools: s.dynamic.names,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
-		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off"},
+		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off",
+			Protected: a.steering(s.writable(cwd), s), Private: a.private(s)},
 		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
 	})
 }

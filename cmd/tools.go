@@ -171,12 +171,17 @@ func callTool(ctx context.Context, a *app, name string) (err error) {
 		return err
 	}
 	defer files.Close()
+	box, err := a.openSandbox(ctx, s, pol, cwd, "")
+	if err != nil {
+		return err
+	}
+	defer box.Close(graceOfCommands)
 	env := tools.Env{Cwd: cwd, Files: files, CallID: "call_1", ToolName: name, Output: s.output, Emit: func(event.Body) {},
 		Judge: func(a policy.Action) policy.Verdict {
 			return pol.Decide(policy.Call{Tool: name, Actions: []policy.Action{a}})
 		},
 		Commands: tools.Commands{RunID: session.NewRunID(), Environ: a.environ(), Remove: append(model.KeyNames(cfg.Providers), cfg.Redact...), Environment: cfg.ShellEnvironment,
-			Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell, Timeout: s.limits.Tool, Grace: graceOfCommands}}
+			Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell, Timeout: s.limits.Tool, Grace: graceOfCommands, Sandbox: box}}
 	stopping.runID.Store(&env.Commands.RunID)
 	defer tools.Sweep(env.Commands.RunID)
 	return a.judgeAndCall(ctx, t, env, pol, string(input))

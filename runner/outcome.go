@@ -48,10 +48,13 @@ type Outcome struct {
 	Turns            int
 	ToolCalls        map[string]int
 	Denials          []event.Denial
-	Incomplete       []string
-	FilesChanged     []event.ChangedFile
-	Checks           []event.CheckResult
-	Artifacts        []event.Artifact
+	// SandboxRefusals are what the sandbox seems to have refused inside allowed
+	// commands.
+	SandboxRefusals []event.SandboxRefusal
+	Incomplete      []string
+	FilesChanged    []event.ChangedFile
+	Checks          []event.CheckResult
+	Artifacts       []event.Artifact
 	// Resume is the command that goes on with the session, if there is one.
 	Resume string
 }
@@ -68,6 +71,15 @@ func (o *Outcome) settle(stop *Stop) {
 			o.End = Stop{Exit: fault.Blocked, Reason: "denied", Err: &event.Err{
 				Code: "denied", Message: "a call was refused and the policy counts refusals",
 				Fix: "read denials, then allow the action in the policy or set on_deny: continue on the rule",
+			}}
+			break
+		}
+	}
+	for _, r := range o.SandboxRefusals {
+		if r.Counts && fault.Blocked.Before(o.End.Exit) {
+			o.End = Stop{Exit: fault.Blocked, Reason: "sandbox_refusal", Err: &event.Err{
+				Code: "sandbox_refusal", Message: "the sandbox refused something inside a command, and the policy counts that",
+				Fix: "read sandbox_refusals, then widen the sandbox or set on_sandbox_refusal: continue",
 			}}
 			break
 		}
@@ -93,7 +105,7 @@ func Finish(log *event.Log, o Outcome) (first bool, err error) {
 		StructuredOutput: o.StructuredOutput, StructuredError: o.StructuredError,
 		CostUSD: o.CostUSD, CostBasis: o.CostBasis, UsageByModel: o.UsageByModel,
 		APIDurationMS: o.APITime.Milliseconds(), ToolCalls: o.ToolCalls,
-		Incomplete: o.Incomplete, FilesChanged: o.FilesChanged, Checks: o.Checks,
+		SandboxRefusals: o.SandboxRefusals, Incomplete: o.Incomplete, FilesChanged: o.FilesChanged, Checks: o.Checks,
 		Artifacts: o.Artifacts, Redactions: log.Redactions(), Resume: o.Resume,
 	}
 	if e.Denials == nil {

@@ -75,9 +75,8 @@ type Config struct {
 	Providers map[string]model.ProviderConfig
 	// ShellEnvironment is the shell_environment_policy.
 	ShellEnvironment tools.ShellEnvironment
-	// NetworkClosed says that a file or a variable closes the network, and not
-	// merely that none opens it.
-	NetworkClosed bool
+	// NetworkFromEnv says that a variable opens or closes the network.
+	NetworkFromEnv bool
 	// Redact are names of variables whose values are secrets, as listed. See
 	// IsSecret for the others.
 	Redact []string
@@ -151,7 +150,7 @@ func Load(o Options) (*Config, error) {
 	if err := v.Unmarshal(&c.Settings); err != nil {
 		return nil, &fault.Error{Code: "config_invalid", What: "the config cannot be used", Why: err.Error(), Exit: fault.Config, Err: err}
 	}
-	c.NetworkClosed = v.IsSet("network") && !c.Network
+	c.NetworkFromEnv = o.Getenv(envPrefix+"NETWORK") != ""
 	return c, nil
 }
 

@@ -138,3 +138,7 @@ func (s *Sandbox) Appeared() []string { return nil }
 // Close ends everything that still runs inside, TERM, grace, KILL, removes the
 // layers, and returns how many processes were ended.
 func (s *Sandbox) Close(grace time.Duration) int { return 0 }
+
+// Private returns the folders that commands see through a private layer: /tmp,
+// the folder for temporary files, and the caches of build tools.
+func Private(environ []string) []string { return []string{"/tmp", "/var/tmp"} }

@@ -1,0 +1,109 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"drover/cmd/config"
+	"drover/output/event"
+	"drover/runner/session"
+	"drover/tools"
+	"drover/tools/policy"
+	"drover/tools/sandbox"
+)
+
+// openSandbox sets up what bounds the commands of a run or of one call. layers
+// is a folder that does not exist yet, or empty.
+func (a *app) openSandbox(ctx context.Context, s settings, pol *policy.Policy, cwd, layers string) (*sandbox.Sandbox, error) {
+	writable := s.writable(cwd)
+	if len(writable) > 0 {
+		writable = append(writable, pol.AddDirs()...)
+	}
+	return sandbox.Open(ctx, sandbox.Options{
+		Mode: sandbox.Mode(s.sandbox), Cwd: cwd, Writable: writable,
+		Protected: a.protected(writable, s, pol), DenyRead: absoluteGlobs(pol.DenyRead(), cwd),
+		Network: commandsHaveNetwork(s, pol), Layers: layers, Environ: a.environ(),
+	})
+}
+
+// protected are the names below the writable roots that commands must not
+// change: what steers git and agents, and what the next run of drover believes.
+func (a *app) protected(writable []string, s settings, pol *policy.Policy) []string {
+	lifted := pol.Unprotected()
+	var out []string
+	for _, root := range writable {
+		for _, name := range tools.Protected {
+			if path := filepath.Join(root, name); !slices.Contains(lifted, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return append(out, a.steering(writable, s)...)
+}
+
+// steering are the files and folders below the writable roots that the next run
+// believes: drover's own, and the policy and task files of this one.
+func (a *app) steering(writable []string, s settings) []string {
+	own := []string{session.StateDir(a.getenv), config.Home(a.getenv)}
+	for _, path := range append([]string{s.inlinePolicyName}, s.policies...) {
+		if path != "" {
+			own = append(own, absolute([]string{path})...)
+		}
+	}
+	return slices.DeleteFunc(own, func(path string) bool {
+		return !filepath.IsAbs(path) || !slices.ContainsFunc(writable, func(root string) bool {
+			return strings.HasPrefix(path, root+string(filepath.Separator))
+		})
+	})
+}
+
+// private are the folders that commands see through a private layer.
+func (a *app) private(s settings) []string {
+	if s.sandbox == "off" {
+		return nil
+	}
+	return sandbox.Private(a.environ())
+}
+
+// absoluteGlobs makes globs that are relative to the workspace absolute.
+func absoluteGlobs(globs []string, cwd string) []string {
+	var out []string
+	for _, g := range globs {
+		if !filepath.IsAbs(g) {
+			g = filepath.Join(cwd, g)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// commandsHaveNetwork tells whether the commands of a run have the network. A
+// policy file that closes it outranks every setting that opens it, as a deny
+// outranks an allow.
+func commandsHaveNetwork(s settings, pol *policy.Policy) bool {
+	return (s.network || pol.Network()) && len(pol.ClosesNetwork()) == 0
+}
+
+// sandboxNotices are what the sandbox cannot do here, one notice each.
+func sandboxNotices(info sandbox.Info, s settings, pol *policy.Policy) []event.NoticeEvent {
+	var list []event.NoticeEvent
+	if closed := pol.ClosesNetwork(); s.network && len(closed) > 0 {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "network_closed",
+			Message: "the network stays closed for commands: the policy file " + strconv.Quote(closed[0]) + " says network: deny"})
+	}
+	for _, text := range info.Warnings {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "sandbox_partial", Message: text})
+	}
+	return list
+}
+
+// sandboxRef is the sandbox as run.started tells it.
+func sandboxRef(info sandbox.Info) *event.Sandbox {
+	return &event.Sandbox{
+		Mode: string(info.Mode), Level: string(cmp.Or(info.Level, sandbox.LevelNone)), Network: info.Network,
+	}
+}
