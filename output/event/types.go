@@ -11,17 +11,19 @@ import "encoding/json"
 // RunStartedEvent is the first line of a stream: what is about to happen, with
 // hashes of everything that steers it.
 type RunStartedEvent struct {
-	Schema       string            `json:"schema"`
-	Product      string            `json:"product"`
-	Version      string            `json:"version"`
-	Cwd          string            `json:"cwd"`
-	Model        string            `json:"model"`
-	Provider     string            `json:"provider"`
-	Policy       PolicyRef         `json:"policy"`
-	Limits       Limits            `json:"limits"`
-	Capabilities []string          `json:"capabilities"`
-	PromptSource PromptSource      `json:"prompt_source,omitempty"`
-	Sandbox      *Sandbox          `json:"sandbox,omitempty"`
+	Schema       string       `json:"schema"`
+	Product      string       `json:"product"`
+	Version      string       `json:"version"`
+	Cwd          string       `json:"cwd"`
+	Model        string       `json:"model"`
+	Provider     string       `json:"provider"`
+	Policy       PolicyRef    `json:"policy"`
+	Limits       Limits       `json:"limits"`
+	Capabilities []string     `json:"capabilities"`
+	PromptSource PromptSource `json:"prompt_source,omitempty"`
+	Sandbox      *Sandbox     `json:"sandbox,omitempty"`
+	// Grants are answers of earlier runs of the session that still hold.
+	Grants       []Grant           `json:"grants,omitempty"`
 	Tools        []string          `json:"tools,omitempty"`
 	Instructions []FileRef         `json:"instructions,omitempty"`
 	ResumedFrom  string            `json:"resumed_from,omitempty"`
@@ -46,7 +48,9 @@ type RunFinishedEvent struct {
 	UsageByModel     map[string]Usage `json:"usage_by_model,omitempty"`
 	APIDurationMS    int64            `json:"api_duration_ms,omitempty"`
 	ToolCalls        map[string]int   `json:"tool_calls,omitempty"`
+	SandboxRefusals  []SandboxRefusal `json:"sandbox_refusals,omitempty"`
 	Incomplete       []string         `json:"incomplete,omitempty"`
+	SandboxRefusals  []SandboxRefusal `json:"sandbox_refusals,omitempty"`
 	FilesChanged     []ChangedFile    `json:"files_changed,omitempty"`
 	Checks           []CheckResult    `json:"checks,omitempty"`
 	Redactions       int64            `json:"redactions,omitempty"`
@@ -170,6 +174,49 @@ type ToolDecisionEvent struct {
 	// Parts are the judged parts of the call (simple commands, paths), when
 	// there is more than one.
 	Parts []DecisionPart `json:"parts,omitempty"`
+}
+
+// ToolApprovalRequestEvent asks whether a call may run: it is blocked until the
+// answer. The session is the one that has to answer; if a sub-agent's call is
+// asked about, SubagentSessionID is the blocked one and RelayPath the way from
+// it to the session that answers.
+type ToolApprovalRequestEvent struct {
+	ToolCallID        string          `json:"tool_call_id"`
+	ToolName          string          `json:"tool_name"`
+	CorrelationID     string          `json:"correlation_id"`
+	Args              json.RawMessage `json:"args"`
+	Display           string          `json:"display,omitempty"`
+	ServerName        string          `json:"server_name,omitempty"`
+	SubagentSessionID string          `json:"subagent_session_id,omitempty"`
+	RelayPath         []string        `json:"relay_path,omitempty"`
+	RuleID            string          `json:"rule_id,omitempty"`
+	Reason            string          `json:"reason,omitempty"`
+	// SuggestedRules are policy rules that would allow the call, the narrowest
+	// first; an answer of a longer scope names one of them.
+	SuggestedRules []json.RawMessage `json:"suggested_rules,omitempty"`
+	// MaxScope is the longest scope that an answer can have.
+	MaxScope Scope `json:"max_scope,omitempty"`
+	// Deadline is when the request is refused by itself, in RFC 3339.
+	Deadline  string    `json:"deadline,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"`
+	Artifact  *Artifact `json:"artifact,omitempty"`
+}
+
+// ToolApprovalResponseEvent is the answer to a request: who gave it, and how
+// long it lasts.
+type ToolApprovalResponseEvent struct {
+	CorrelationID string  `json:"correlation_id"`
+	Approved      bool    `json:"approved"`
+	Scope         Scope   `json:"scope"`
+	DecidedBy     Decider `json:"decided_by"`
+	ToolCallID    string  `json:"tool_call_id,omitempty"`
+	RuleID        string  `json:"rule_id,omitempty"`
+	Reason        string  `json:"reason,omitempty"`
+	ArgsRewritten bool    `json:"args_rewritten,omitempty"`
+	// Args are the new arguments, if the answer changed them.
+	Args      json.RawMessage `json:"args,omitempty"`
+	WaitMS    int64           `json:"wait_ms,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
 }
 
 // ToolStatusEvent is emitted at every change of a call's state.
@@ -349,6 +396,19 @@ type LimitReachedEvent struct {
 	Scope LimitScope `json:"scope,omitempty"`
 }
 
+// HookFinishedEvent is the outcome of a command that watches over the run. Hook
+// is its name, Event what it was started for.
+type HookFinishedEvent struct {
+	Hook       string       `json:"hook"`
+	Event      string       `json:"event"`
+	Outcome    HookOutcome  `json:"outcome"`
+	ToolCallID string       `json:"tool_call_id,omitempty"`
+	ExitCode   *int         `json:"exit_code,omitempty"`
+	Decision   HookDecision `json:"decision,omitempty"`
+	Reason     string       `json:"reason,omitempty"`
+	DurationMS int64        `json:"duration_ms,omitempty"`
+}
+
 // NoticeEvent is a remark that ends nothing, with a stable code.
 type NoticeEvent struct {
 	Level   NoticeLevel    `json:"level"`
@@ -415,6 +475,12 @@ func (ToolCallEvent) Type() string { return "tool.call" }
 // Type returns "tool.decision".
 func (ToolDecisionEvent) Type() string { return "tool.decision" }
 
+// Type returns "tool.approval.requested".
+func (ToolApprovalRequestEvent) Type() string { return "tool.approval.requested" }
+
+// Type returns "tool.approval.resolved".
+func (ToolApprovalResponseEvent) Type() string { return "tool.approval.resolved" }
+
 // Type returns "tool.status".
 func (ToolStatusEvent) Type() string { return "tool.status" }
 
@@ -459,6 +525,9 @@ func (LimitWarningEvent) Type() string { return "limit.warning" }
 
 // Type returns "limit.reached".
 func (LimitReachedEvent) Type() string { return "limit.reached" }
+
+// Type returns "hook.finished".
+func (HookFinishedEvent) Type() string { return "hook.finished" }
 
 // Type returns "notice".
 func (NoticeEvent) Type() string { return "notice" }

@@ -1,5 +1,7 @@
 package event
 
+import "encoding/json"
+
 // This file holds the small values that events are made of: enumerations,
 // each a string type whose values the schema lists, and shared objects.
 
@@ -58,6 +60,13 @@ type Layer string
 
 // Scope is how long a yes lasts: once, session or always.
 type Scope string
+
+// HookOutcome is how a hook ended: ok, blocked, error or timeout.
+type HookOutcome string
+
+// HookDecision is what a hook said about a call: allow, deny, ask, defer or
+// none.
+type HookDecision string
 
 // Stream is stdout, stderr or tty.
 type Stream string
@@ -161,6 +170,26 @@ type Sandbox struct {
 	Network bool   `json:"network"`
 }
 
+// Grant is an answer that holds for more than one call, kept as the rule that
+// was approved.
+type Grant struct {
+	// Rule is a rule as it stands in a policy file.
+	Rule          json.RawMessage `json:"rule"`
+	Scope         Scope           `json:"scope"`
+	SessionID     string          `json:"session_id,omitempty"`
+	CorrelationID string          `json:"correlation_id,omitempty"`
+}
+
+// SandboxRefusal is something that the sandbox seems to have refused inside an
+// allowed command. It is inferred from what the command printed.
+type SandboxRefusal struct {
+	ToolCallID string `json:"tool_call_id"`
+	// Access is read, write or connect.
+	Access string `json:"access,omitempty"`
+	Target string `json:"target,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
 // Denial is one refused call.
 type Denial struct {
 	ToolCallID    string  `json:"tool_call_id"`
@@ -171,6 +200,21 @@ type Denial struct {
 	Reason        string  `json:"reason,omitempty"`
 	CorrelationID string  `json:"correlation_id,omitempty"`
 	// Counts says whether the refusal changes the exit code (on_deny).
+	Counts bool `json:"counts"`
+}
+
+// SandboxRefusal is something that the sandbox seems to have refused inside an
+// allowed command: an inference from what the command printed.
+type SandboxRefusal struct {
+	ToolCallID string `json:"tool_call_id"`
+	ToolName   string `json:"tool_name"`
+	SessionID  string `json:"session_id,omitempty"`
+	// What is read, write or connect, Target the path or the host; both are
+	// empty if unknown.
+	What   string `json:"what,omitempty"`
+	Target string `json:"target,omitempty"`
+	Reason string `json:"reason"`
+	// Counts says whether it changes the exit code (on_sandbox_refusal).
 	Counts bool `json:"counts"`
 }
 
