@@ -74,6 +74,7 @@ type Checker struct {
 	calls     map[string]*checkedCall
 	texts     map[seriesKey]*checkedText
 	terminals map[string]*checkedTerminal
+	requests  map[string]*checkedRequest
 	usage     Usage
 	// refused are the calls that a decision denied, in order.
 	refused []string
@@ -270,6 +271,7 @@ func (c *Checker) event(e Event) {
 		c.text(e)
 		c.terminal(e)
 		c.call(e)
+		c.approval(e)
 	}
 }
 
@@ -417,6 +419,9 @@ func (c *Checker) runFinished(b RunFinishedEvent) {
 	}
 	for _, id := range c.openCalls("") {
 		c.fail("call %s is still open", id)
+	}
+	for _, id := range c.openRequests() {
+		c.fail("the request %s is still open", id)
 	}
 	for id, s := range c.sessions {
 		if s.turnOpen {

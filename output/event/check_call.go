@@ -17,6 +17,8 @@ type checkedCall struct {
 	args                    strings.Builder
 	status                  ToolStatus
 	effect                  DecisionEffect
+	// asked is the request that the call waits for, "" if it waits for none.
+	asked string
 	// last is the type of the call's latest event but those of its terminals.
 	last string
 }
@@ -165,6 +167,7 @@ func (c *Checker) decision(id string, k *checkedCall, b ToolDecisionEvent) {
 	case k.status == StatusRunning:
 		c.fail("call %s was decided after it ran", id)
 	}
+	c.answered(id, b)
 	k.effect = b.Effect
 	if b.Effect == "deny" {
 		c.refused = append(c.refused, id)
@@ -177,6 +180,9 @@ func (c *Checker) status(id string, k *checkedCall, b ToolStatusEvent) {
 		c.fail("call %s has no tool.call yet", id)
 	}
 	from, to := k.status, b.Status
+	if from == StatusAwaiting && k.asked != "" {
+		c.fail("call %s: status %s while the request %s is open", id, to, k.asked)
+	}
 	allowed := false
 	switch to {
 	case StatusPending:
@@ -232,4 +238,73 @@ func (c *Checker) end(id string, k *checkedCall, want ToolStatus) {
 	if k.last != "tool.status" || k.status != want {
 		c.fail("call %s: tool.status %s has to come directly before, not %s %s", id, want, k.last, k.status)
 	}
+}
+
+// checkedRequest is a request for an approval.
+type checkedRequest struct {
+	callID             string
+	resolved, approved bool
+}
+
+// approval checks that a blocked call is asked about once, and that the answer
+// comes before anything else happens to it. The session that answers need not
+// be that of the call.
+func (c *Checker) approval(e Event) {
+	switch b := e.Body.(type) {
+	case ToolApprovalRequestEvent:
+		if c.requests[b.CorrelationID] != nil {
+			c.fail("the request %s has been made before", b.CorrelationID)
+			return
+		}
+		if c.requests == nil {
+			c.requests = map[string]*checkedRequest{}
+		}
+		c.requests[b.CorrelationID] = &checkedRequest{callID: b.ToolCallID}
+		k := c.calls[b.ToolCallID]
+		switch {
+		case k == nil || k.ended || k.status != StatusAwaiting:
+			c.fail("call %s is asked about without tool.status awaiting_approval", b.ToolCallID)
+		case k.asked != "":
+			c.fail("call %s waits for the request %s already", b.ToolCallID, k.asked)
+		default:
+			k.asked = b.CorrelationID
+		}
+	case ToolApprovalResponseEvent:
+		r := c.requests[b.CorrelationID]
+		if r == nil || r.resolved {
+			c.fail("the request %s is not open", b.CorrelationID)
+			return
+		}
+		r.resolved, r.approved = true, b.Approved
+		if k := c.calls[r.callID]; k != nil && k.asked == b.CorrelationID {
+			k.asked = ""
+		}
+	}
+}
+
+// answered checks that a decision is that of the answer it names.
+func (c *Checker) answered(id string, b ToolDecisionEvent) {
+	if b.CorrelationID == "" {
+		return
+	}
+	r := c.requests[b.CorrelationID]
+	switch {
+	case r == nil || !r.resolved || r.callID != id:
+		c.fail("call %s: the request %s was not resolved", id, b.CorrelationID)
+	case b.Effect == "allow" && !r.approved:
+		c.fail("call %s is allowed although the request %s was refused", id, b.CorrelationID)
+	}
+}
+
+// openRequests returns the requests without an answer, in the order of their
+// ids.
+func (c *Checker) openRequests() []string {
+	var open []string
+	for id, r := range c.requests {
+		if !r.resolved {
+			open = append(open, id)
+		}
+	}
+	slices.Sort(open)
+	return open
 }

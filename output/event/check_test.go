@@ -93,7 +93,15 @@ func tellStory(log *Log) {
 	log.Emit(childTurn, ToolCallStartEvent{ToolCallID: "c3", ToolName: "exec_command"})
 	log.Emit(childTurn, ToolCallEvent{ToolCallID: "c3", ToolName: "exec_command", Args: json.RawMessage(`{"cmd":"git push"}`), Display: "run: git push"})
 	status(childTurn, "c3", "exec_command", StatusPending)
-	log.Emit(childTurn, ToolDecisionEvent{ToolCallID: "c3", ToolName: "exec_command", Effect: "deny", DecidedBy: "policy", RuleID: "no-push", Reason: "pushes are for people"})
+	log.Emit(childTurn, HookFinishedEvent{Hook: "audit", Event: "PreToolUse", Outcome: "ok", ToolCallID: "c3", ExitCode: ptr(0), Decision: "none", DurationMS: 12})
+	status(childTurn, "c3", "exec_command", StatusAwaiting)
+	log.Emit(turn, ToolApprovalRequestEvent{
+		ToolCallID: "c3", ToolName: "exec_command", CorrelationID: "ap_1", Args: json.RawMessage(`{"cmd":"git push"}`), Display: "run: git push",
+		SubagentSessionID: "ses_b", RelayPath: []string{"ses_b", "ses_a"}, RuleID: "no-push", MaxScope: "session", Deadline: "2026-09-20T10:05:00.000Z",
+		SuggestedRules: []json.RawMessage{json.RawMessage(`{"id":"ap_1","effect":"allow","exec":"git push"}`)},
+	})
+	log.Emit(turn, ToolApprovalResponseEvent{CorrelationID: "ap_1", Scope: "once", DecidedBy: "approver", ToolCallID: "c3", RuleID: "no-push", Reason: "pushes are for people", WaitMS: 600})
+	log.Emit(childTurn, ToolDecisionEvent{ToolCallID: "c3", ToolName: "exec_command", Effect: "deny", DecidedBy: "approver", RuleID: "no-push", Reason: "pushes are for people", Scope: "once", CorrelationID: "ap_1"})
 	status(childTurn, "c3", "exec_command", StatusDenied)
 	log.Emit(childTurn, ToolResultEvent{ToolCallID: "c3", ToolName: "exec_command", Display: "denied: pushes are for people", IsError: true, Denied: true})
 	log.Emit(turn, TerminalAppendStringEvent{ToolCallID: "c1", TerminalID: "t1", Stream: "stdout", Delta: "FAIL\n"})
@@ -111,7 +119,7 @@ func tellStory(log *Log) {
 	log.Emit(root, RunFinishedEvent{
 		Status: "timeout", ExitCode: 14, Reason: "wall_s", DurationMS: 6010, Turns: 2,
 		Usage:   Usage{InputTokens: 9900, OutputTokens: 540, CachedInputTokens: 1000, Calls: 3, Retries: 1},
-		Denials: []Denial{{ToolCallID: "c3", ToolName: "exec_command", SessionID: "ses_b", DecidedBy: "policy", RuleID: "no-push", Counts: true}}, Incomplete: []string{"c2"},
+		Denials: []Denial{{ToolCallID: "c3", ToolName: "exec_command", SessionID: "ses_b", DecidedBy: "approver", RuleID: "no-push", CorrelationID: "ap_1", Counts: true}}, Incomplete: []string{"c2"},
 		ToolCalls: map[string]int{"exec_command": 1, "apply_patch": 1, "update_plan": 1},
 	})
 }
@@ -321,6 +329,18 @@ func TestEveryBrokenGuaranteeIsReported(t *testing.T) {
 			return set("status", "error", typ("tool.status"), `"c3"`, "denied")(l)
 		}, "has to say denied"},
 		{"denied and no error", set("is_error", false, typ("tool.result"), `"c3"`), "is_error has to be true"},
+		{"asked without being blocked", drop(typ("tool.status"), "awaiting_approval"), "without tool.status awaiting_approval"},
+		{"asked twice", double(typ("tool.approval.requested")), "has been made before"},
+		{"asked again while it waits", func(l lines) lines {
+			i := at(l, typ("tool.approval.requested"))
+			return slices.Insert(l, i, edit(t, l[i], func(m map[string]any) { m["correlation_id"] = "ap_0" }))
+		}, "waits for the request ap_0 already"},
+		{"a request without an answer", drop(typ("tool.approval.resolved")), "the request ap_1 is still open"},
+		{"going on before the answer", drop(typ("tool.approval.resolved")), "status denied while the request ap_1 is open"},
+		{"two answers", double(typ("tool.approval.resolved")), "the request ap_1 is not open"},
+		{"an answer to nothing", drop(typ("tool.approval.requested")), "the request ap_1 is not open"},
+		{"a decision before its answer", move(of(typ("tool.decision"), `"c3"`), of(typ("tool.approval.resolved"))), "the request ap_1 was not resolved"},
+		{"another decision than the answer", set("effect", "allow", typ("tool.decision"), `"c3"`), "although the request ap_1 was refused"},
 		{"running twice", double(typ("tool.status"), `"c1"`, "running"), `cannot follow "running"`},
 		{"done without running", drop(typ("tool.status"), `"c4"`, "running"), `status done cannot follow "pending"`},
 		{"no final state", drop(typ("tool.status"), `"c1"`, "done"), "done has to come directly before"},

@@ -73,11 +73,11 @@ var allKinds = []kind{
 	kindOf[SessionFinishedEvent](), kindOf[TurnStartedEvent](), kindOf[TurnFinishedEvent](),
 	kindOf[MessageDeltaEvent](), kindOf[MessageEvent](), kindOf[ReasoningDeltaEvent](), kindOf[ReasoningEvent](),
 	kindOf[ToolCallStartEvent](), kindOf[ToolCallArgsDeltaEvent](), kindOf[ToolCallEvent](),
-	kindOf[ToolDecisionEvent](), kindOf[ToolStatusEvent](), kindOf[ToolResultEvent](), kindOf[ToolIncompleteEvent](),
+	kindOf[ToolDecisionEvent](), kindOf[ToolApprovalRequestEvent](), kindOf[ToolApprovalResponseEvent](), kindOf[ToolStatusEvent](), kindOf[ToolResultEvent](), kindOf[ToolIncompleteEvent](),
 	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalCompletedEvent](),
 	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](),
 	kindOf[InputRequestedEvent](), kindOf[InputResolvedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
-	kindOf[ContextCompactedEvent](), kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
+	kindOf[ContextCompactedEvent](), kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[HookFinishedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
 	kindOf[HeartbeatEvent](),
 }
 

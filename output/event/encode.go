@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -190,6 +191,10 @@ func strictBody(b Body) Body {
 	switch b := b.(type) {
 	case RunStartedEvent:
 		b.Capabilities = notNil(b.Capabilities)
+		b.Grants = slices.Clone(b.Grants)
+		for i := range b.Grants {
+			b.Grants[i].Rule = strictRaw(b.Grants[i].Rule)
+		}
 		return b
 	case RunFinishedEvent:
 		b.Denials = notNil(b.Denials)
@@ -201,11 +206,26 @@ func strictBody(b Body) Body {
 	case ToolCallEvent:
 		b.Args = strictRaw(b.Args)
 		return b
+	case ToolApprovalRequestEvent:
+		b.Args = strictRaw(b.Args)
+		b.SuggestedRules = strictRaws(b.SuggestedRules)
+		return b
+	case ToolApprovalResponseEvent:
+		b.Args = strictRaw(b.Args)
+		return b
 	case ToolResultEvent:
 		b.Structured = strictRaw(b.Structured)
 		return b
 	}
 	return b
+}
+
+func strictRaws(raws []json.RawMessage) []json.RawMessage {
+	var out []json.RawMessage
+	for _, raw := range raws {
+		out = append(out, strictRaw(raw))
+	}
+	return out
 }
 
 func notNil[T any](s []T) []T {

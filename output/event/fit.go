@@ -296,6 +296,11 @@ func (l *Log) spill(b Body) Body {
 			b.Artifact = store(fileName("args", b.ToolCallID, "json"), data)
 		}
 		return b
+	case ToolApprovalRequestEvent:
+		if b.Artifact == nil {
+			b.Artifact = store(fileName("approval", b.CorrelationID, "json"), []byte(b.Args))
+		}
+		return b
 	case ToolResultEvent:
 		if b.Artifact == nil {
 			if data := []byte(b.Content); len(data) >= len(b.Structured) {

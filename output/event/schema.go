@@ -126,6 +126,8 @@ func valuesOf() map[reflect.Type][]string {
 		reflect.TypeFor[CompactTrigger]():   {"auto", "manual"},
 		reflect.TypeFor[Layer]():            {"managed", "flag", "user", "project", "builtin"},
 		reflect.TypeFor[Scope]():            {"once", "session", "always"},
+		reflect.TypeFor[HookOutcome]():      {"ok", "blocked", "error", "timeout"},
+		reflect.TypeFor[HookDecision]():     {"allow", "deny", "ask", "defer", "none"},
 		reflect.TypeFor[Stream]():           {"stdout", "stderr", "tty"},
 		reflect.TypeFor[Encoding]():         {"utf-8", "base64"},
 		reflect.TypeFor[FileKind]():         {"add", "modify", "delete", "rename"},
@@ -142,25 +144,27 @@ func valuesOf() map[reflect.Type][]string {
 // schema.
 func sharedObjects() map[reflect.Type]string {
 	return map[reflect.Type]string{
-		reflect.TypeFor[Usage]():        "usage_totals",
-		reflect.TypeFor[Limits]():       "limits",
-		reflect.TypeFor[Artifact]():     "artifact",
-		reflect.TypeFor[FileRef]():      "file_ref",
-		reflect.TypeFor[PolicyRef]():    "policy_ref",
-		reflect.TypeFor[Sandbox]():      "sandbox",
-		reflect.TypeFor[Denial]():       "denial",
-		reflect.TypeFor[DecisionPart](): "decision_part",
-		reflect.TypeFor[Err]():          "err",
-		reflect.TypeFor[PlanItem]():     "plan_item",
-		reflect.TypeFor[ChangedFile]():  "changed_file",
-		reflect.TypeFor[CheckResult]():  "check_result",
+		reflect.TypeFor[Usage]():          "usage_totals",
+		reflect.TypeFor[Limits]():         "limits",
+		reflect.TypeFor[Artifact]():       "artifact",
+		reflect.TypeFor[FileRef]():        "file_ref",
+		reflect.TypeFor[PolicyRef]():      "policy_ref",
+		reflect.TypeFor[Sandbox]():        "sandbox",
+		reflect.TypeFor[Grant]():          "grant",
+		reflect.TypeFor[SandboxRefusal](): "sandbox_refusal",
+		reflect.TypeFor[Denial]():         "denial",
+		reflect.TypeFor[DecisionPart]():   "decision_part",
+		reflect.TypeFor[Err]():            "err",
+		reflect.TypeFor[PlanItem]():       "plan_item",
+		reflect.TypeFor[ChangedFile]():    "changed_file",
+		reflect.TypeFor[CheckResult]():    "check_result",
 	}
 }
 
 // runLevel are the types that do not need to belong to a session.
 var runLevel = []string{
 	"run.started", "run.finished", "usage", "provider.retry", "limit.warning", "limit.reached",
-	"notice", "error", "heartbeat",
+	"hook.finished", "notice", "error", "heartbeat",
 }
 
 func buildSchema(consumer bool) (*jsonschema.Schema, error) {

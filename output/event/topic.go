@@ -26,7 +26,7 @@ func TopicOf(b Body) Topic {
 	case ToolCallStartEvent, ToolCallArgsDeltaEvent, ToolCallEvent, ToolStatusEvent,
 		ToolResultEvent, ToolIncompleteEvent, FileChangedEvent, PlanUpdatedEvent:
 		return TopicToolCalls
-	case ToolDecisionEvent, InputRequestedEvent, InputResolvedEvent:
+	case ToolDecisionEvent, ToolApprovalRequestEvent, ToolApprovalResponseEvent, InputRequestedEvent, InputResolvedEvent:
 		return TopicApprovals
 	case TerminalNewRunningEvent, TerminalAppendStringEvent, TerminalCompletedEvent:
 		return TopicTerminalStream
@@ -44,6 +44,11 @@ func LevelOf(b Body) Level {
 		return Default
 	case ToolDecisionEvent:
 		if e.Effect == "deny" {
+			return Core
+		}
+		return Default
+	case HookFinishedEvent:
+		if e.Outcome == "blocked" {
 			return Core
 		}
 		return Default

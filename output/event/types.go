@@ -48,7 +48,6 @@ type RunFinishedEvent struct {
 	UsageByModel     map[string]Usage `json:"usage_by_model,omitempty"`
 	APIDurationMS    int64            `json:"api_duration_ms,omitempty"`
 	ToolCalls        map[string]int   `json:"tool_calls,omitempty"`
-	SandboxRefusals  []SandboxRefusal `json:"sandbox_refusals,omitempty"`
 	Incomplete       []string         `json:"incomplete,omitempty"`
 	SandboxRefusals  []SandboxRefusal `json:"sandbox_refusals,omitempty"`
 	FilesChanged     []ChangedFile    `json:"files_changed,omitempty"`

@@ -180,16 +180,6 @@ type Grant struct {
 	CorrelationID string          `json:"correlation_id,omitempty"`
 }
 
-// SandboxRefusal is something that the sandbox seems to have refused inside an
-// allowed command. It is inferred from what the command printed.
-type SandboxRefusal struct {
-	ToolCallID string `json:"tool_call_id"`
-	// Access is read, write or connect.
-	Access string `json:"access,omitempty"`
-	Target string `json:"target,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
 // Denial is one refused call.
 type Denial struct {
 	ToolCallID    string  `json:"tool_call_id"`
@@ -209,9 +199,9 @@ type SandboxRefusal struct {
 	ToolCallID string `json:"tool_call_id"`
 	ToolName   string `json:"tool_name"`
 	SessionID  string `json:"session_id,omitempty"`
-	// What is read, write or connect, Target the path or the host; both are
+	// Access is read, write or connect, Target the path or the host; both are
 	// empty if unknown.
-	What   string `json:"what,omitempty"`
+	Access string `json:"access,omitempty"`
 	Target string `json:"target,omitempty"`
 	Reason string `json:"reason"`
 	// Counts says whether it changes the exit code (on_sandbox_refusal).
