@@ -135,8 +135,14 @@ func userPolicy(getenv func(string) string) string {
 }
 
 func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy, error) {
+	return policy.Load(a.policySources(o, s, cwd))
+}
+
+// policySources are the files, flags and folders that the policy of a run in
+// the folder is made of.
+func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Sources {
 	home := a.getenv("HOME")
-	return policy.Load(policy.Sources{
+	return policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
 		User:    userPolicy(a.getenv),
 		Project: filepath.Join(cwd, ".drover", "policy.yaml"), TrustProject: o.trustProject,
@@ -145,8 +151,8 @@ func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
 		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off",
 			Protected: a.steering(s.writable(cwd), s), Private: a.private(s)},
-		Env:   policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
-	})
+		Env: policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
+	}
 }
 
 // openFiles opens the folders that the file tools may write.
