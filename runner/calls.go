@@ -146,6 +146,10 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 		s.incomplete(c, incompleteReason(s.stopOf(ctx)))
 		return c.result(abortText(c.tool.Spec().Name, took), false)
 	}
+	if stop := s.brokenBy(err); stop != nil {
+		s.incomplete(c, "crash")
+		return c.result("not run: "+stop.Reason, true)
+	}
 	if err != nil {
 		res = tools.Fail("tool_failed", c.name+" failed: "+err.Error())
 	}
@@ -155,12 +159,13 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 // report merges a result into its call.
 func (s *session) report(c *call, res tools.Result, took time.Duration) model.Item {
 	s.countCall(c.name, res.OutputBytes)
+	s.recordRefusals(c, res.Refusals)
 	c.exitCode = res.ExitCode
 	text := s.repeats.note(c, s.Output.Recorded().Cut(res.Text))
 	e := event.ToolResultEvent{
 		ToolCallID: c.id, ToolName: c.name, IsError: res.IsError, Display: res.Display,
 		Summary: res.Summary, Content: text, DurationMS: took.Milliseconds(),
-		OutputBytes: res.OutputBytes, Truncated: res.Truncated || len(text) < len(res.Text),
+		OutputBytes: res.OutputBytes, Truncated: res.Truncated || len(text) < len(res.Text), Artifact: res.Artifact,
 	}
 	status := event.StatusDone
 	if res.IsError {

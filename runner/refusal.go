@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"errors"
+
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/tools/policy"
@@ -16,12 +18,12 @@ func (s *session) recordRefusals(c *call, refusals []sandbox.Refusal) {
 	on := s.Policy.OnSandboxRefusal()
 	for _, r := range refusals {
 		e := event.SandboxRefusal{
-			ToolCallID: c.id, ToolName: c.name, SessionID: s.id, What: r.What, Target: r.Target, Reason: r.Reason,
+			ToolCallID: c.id, ToolName: c.name, SessionID: s.id, Access: r.What, Target: r.Target, Reason: r.Reason,
 			Counts: on != policy.DenyContinue,
 		}
 		s.emit(event.NoticeEvent{
 			Level: "warning", Code: "sandbox_refusal", Message: "the sandbox seems to have refused " + refused(r) + ": " + r.Reason,
-			Details: map[string]any{"tool_call_id": c.id, "what": r.What, "target": r.Target},
+			Details: map[string]any{"tool_call_id": c.id, "access": r.What, "target": r.Target},
 		})
 		s.mu.Lock()
 		if len(s.outcome.SandboxRefusals) < maxRefusals {
@@ -50,4 +52,16 @@ func refused(r sandbox.Refusal) string {
 		return "reading " + r.Target
 	}
 	return "writing " + r.Target
+}
+
+// brokenBy ends the run if an error says that what bounds commands is gone: no
+// command can be run any more, and none is run without it.
+func (s *session) brokenBy(err error) *Stop {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Exit != fault.Environment {
+		return nil
+	}
+	stop := StopFor(err)
+	s.cancel(stop)
+	return stop
 }
