@@ -248,9 +248,11 @@ func (c *call) result(text string, isError bool) model.Item {
 
 // env is what the tool of one call may ask of the run.
 func (s *session) env(c *call) tools.Env {
+	commands := s.Commands
+	commands.Sessions = s.commands
 	return tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
-		Output: s.Output, Commands: s.Commands,
+		Output: s.Output, Commands: commands,
 		Planning: s.Mode == ModePlan,
 		Answers:  func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
 		Judge: func(a policy.Action) policy.Verdict {

@@ -11,6 +11,7 @@ import (
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner/model"
+	"drover/tools"
 )
 
 // session is one conversation between an agent and its model. One goroutine
@@ -26,6 +27,8 @@ type session struct {
 	historyBytes int
 	// turn counts model responses from 1; 0 is outside a turn.
 	turn int
+	// commands are the commands that outlive their call.
+	commands *tools.Sessions
 	// closed is the latest turn that was finished, and live are the calls of
 	// the present one.
 	closed int

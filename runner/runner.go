@@ -118,8 +118,9 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	defer stopWall()
 	r.announce()
 
-	s := r.newSession()
+	s := r.newSession(ctx)
 	stop := s.guardedRun(ctx)
+	s.commands.Close() // their last events belong before the session's
 	stopWatching()
 	r.close(s, stop)
 	return r.outcome
@@ -164,8 +165,8 @@ func (r *run) announce() {
 }
 
 // newSession opens the root session with its prompt.
-func (r *run) newSession() *session {
-	s := &session{run: r, id: r.SessionID, agent: RootAgent, started: r.Now()}
+func (r *run) newSession(ctx context.Context) *session {
+	s := &session{run: r, id: r.SessionID, agent: RootAgent, started: r.Now(), commands: tools.NewSessions(ctx)}
 	s.emit(event.SessionStartedEvent{Model: r.Model.ID, Cwd: r.Cwd})
 	s.system = systemPrompt(r)
 	for _, i := range r.Instructions {
