@@ -161,7 +161,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 	return runner.Options{
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
-		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep,
+		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,

@@ -253,8 +253,8 @@ func (s *session) env(c *call) tools.Env {
 	return tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
 		Output: s.Output, Commands: commands,
-		Planning: s.Mode == ModePlan,
-		Answers:  func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
+		Planning: s.Mode == ModePlan, Artifact: s.OpenArtifact,
+		Answers: func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
 		Judge: func(a policy.Action) policy.Verdict {
 			return s.Policy.Decide(policy.Call{Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}})
 		},

@@ -67,6 +67,9 @@ type Options struct {
 	Notices []event.NoticeEvent
 	// Keep stores what only the provider needs back; nil stores nothing.
 	Keep func(record any) error
+	// OpenArtifact opens a file of the session for something large; nil has no
+	// place for it.
+	OpenArtifact func(name string) (tools.ArtifactWriter, error)
 	// Stopped is called once when the run is to end before its answer, whatever
 	// the cause, even while a reader of the stream holds up everything else. It
 	// must be quick; nil is not called.
