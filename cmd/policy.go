@@ -5,251 +5,165 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"drover/output"
 	"drover/output/fault"
 	"drover/tools/policy"
 )
 
 func newPolicyCmd(a *app) *cobra.Command {
-	return group("policy", "Check policy files and show what is in force", newPolicyCheckCmd(a), newPolicyShowCmd(a))
+	return group("policy", "Check, test and explain policy files, and see what they would change",
+		newPolicyCheckCmd(a), newPolicyTestCmd(a), newPolicyExplainCmd(a), newPolicyShowCmd(a))
 }
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
+	var format string
+	var strict bool
 	c := &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Load policy files strictly and name what is probably not meant",
-		Long:  "Load each file strictly and print what is probably not meant, such as a rule that\nanother one always beats. Without a file the policy in force is checked. Exit 0, or 3\nif a file cannot be used.",
+		Long:  "Load each file strictly and print what is probably not meant, such as a rule that\nanother one always beats, with its line and what to do about it. Without a file the\npolicy in force is checked. Exit 0, or 3 if a file cannot be used; warnings count only\nwith --strict.",
 		RunE: func(c *cobra.Command, args []string) error {
 			a.run.set = c.Flags().Changed
-			return checkPolicies(a, args)
+			return checkPolicies(a, args, format, strict)
 		},
 	}
 	bindPolicyFlags(a, c)
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	c.Flags().BoolVar(&strict, "strict", false, "exit 3 on a warning, too")
 	return c
 }
 
-// bindPolicyFlags binds the flags that choose the policy in force.
-func bindPolicyFlags(a *app, c *cobra.Command) {
-	o, f := &a.run, c.Flags()
-	f.StringVarP(&o.cwd, "cwd", "C", "", "working folder (default: the current one)")
-	f.StringArrayVar(&o.policies, "policy", nil, "policy file (repeatable)")
-	f.StringArrayVar(&o.allow, "allow", nil, "allow RULE (repeatable)")
-	f.StringArrayVar(&o.ask, "ask", nil, "ask for RULE (repeatable)")
-	f.StringArrayVar(&o.deny, "deny", nil, "deny RULE (repeatable)")
-	f.BoolVar(&o.trustProject, "trust-project", false, "let the project's own policy and config allow things")
-	f.BoolVar(&o.yolo, "yolo", false, "allow everything that no rule denies")
+// checkedFile is one file as `policy check --format json` prints it.
+type checkedFile struct {
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	// Error is why the file cannot be used.
+	Error    *checkError   `json:"error,omitempty"`
+	Rules    int           `json:"rules"`
+	Tests    int           `json:"tests"`
+	Warnings []checkedRule `json:"warnings"`
 }
 
-func checkPolicies(a *app, files []string) error {
-	if len(files) == 0 {
-		p, err := a.policyInForce()
-		if err != nil {
-			return err
-		}
-		return printFindings(a.stdout, "the policy in force", p)
+type checkError struct {
+	Code string `json:"code"`
+	Why  string `json:"why"`
+	Fix  string `json:"fix,omitempty"`
+	// Problems are all that is wrong with the file, in the order of its lines.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// checkedRule is one warning.
+type checkedRule struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	RuleID  string `json:"rule_id,omitempty"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+func checkPolicies(a *app, files []string, format string, strict bool) error {
+	if format != "text" && format != "json" {
+		return unknownFormat(format, "text", "json")
 	}
-	caller, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("find the current folder: %w", err)
-	}
-	cwd, err := workingFolder(caller, &a.run, nil)
+	results, err := a.checkFiles(files)
 	if err != nil {
 		return err
 	}
-	broken := false
-	for _, file := range files {
-		p, err := policy.Load(policy.Sources{
-			Flags: []string{file},
-			Roots: policy.Roots{Workspace: cwd, Writable: []string{cwd}, Home: a.getenv("HOME")},
-		})
-		if err != nil {
-			broken = true
-			a.printError(fault.From(err))
-			continue
-		}
-		if err := printFindings(a.stdout, file, p); err != nil {
+	bad := false
+	for _, r := range results {
+		bad = bad || !r.OK || strict && len(r.Warnings) > 0
+	}
+	if format == "json" {
+		if err := json.NewEncoder(a.stdout).Encode(results); err != nil {
 			return err
 		}
+	} else if err := printChecked(a.stdout, results); err != nil {
+		return err
 	}
-	if broken {
+	if bad {
 		return exitWith{fault.Config}
 	}
 	return nil
 }
 
-func printFindings(w io.Writer, name string, p *policy.Policy) error {
-	findings := p.Lint()
-	for _, f := range findings {
-		where := f.File
-		if f.Line > 0 {
-			where = fmt.Sprintf("%s:%d", f.File, f.Line)
+// checkFiles loads each file alone; without a file, the policy in force. What
+// is wrong with a file goes to stderr, and the others are checked all the same.
+func (a *app) checkFiles(files []string) ([]checkedFile, error) {
+	if len(files) == 0 {
+		p, err := a.policyInForce()
+		if err != nil {
+			return nil, err
 		}
-		if f.RuleID != "" {
-			f.Message = fmt.Sprintf("rule %q: %s", f.RuleID, f.Message)
-		}
-		if _, err := fmt.Fprintf(w, "%s: warning: %s\n", output.Clean(where), output.Clean(f.Message)); err != nil {
-			return err
-		}
+		return []checkedFile{checked("the policy in force", p)}, nil
 	}
-	_, err := fmt.Fprintf(w, "%s: ok: %d rules, %d tests, %d warnings\n", output.Clean(name), len(p.Rules()), len(p.Tests()), len(findings))
-	return err
-}
-
-// policyInForce loads the policy that a run with the same flags would have.
-func (a *app) policyInForce() (*policy.Policy, error) {
-	caller, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the current folder: %w", err)
-	}
-	cwd, err := workingFolder(caller, &a.run, nil)
+	cwd, err := a.policyFolder()
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.loadConfig(&a.run, cwd)
-	if err != nil {
-		return nil, err
+	var results []checkedFile
+	for _, file := range files {
+		p, err := policy.Load(a.fileSources(cwd, file))
+		if err == nil {
+			results = append(results, checked(file, p))
+			continue
+		}
+		f := fault.From(err)
+		a.printError(f)
+		r := checkedFile{File: file, Error: &checkError{Code: f.Code, Why: f.Why, Fix: f.Fix, Problems: problemsOf(f)}, Warnings: []checkedRule{}}
+		for _, p := range r.Error.Problems[min(1, len(r.Error.Problems)):] {
+			fmt.Fprintln(a.stderr, clean("  also: %s", p))
+		}
+		results = append(results, r)
 	}
-	return a.loadPolicy(&a.run, mergeSettings(&a.run, nil, cfg), cwd)
+	return results, nil
 }
 
-func newPolicyShowCmd(a *app) *cobra.Command {
-	var builtin, effective bool
-	var format string
-	c := &cobra.Command{
-		Use:   "show [PRESET...]",
-		Short: "Print the policy in force, or the built-in presets",
-		Long:  "Print the pool of rules that a run in this folder with these flags would be judged\nby, with its sources and the hash that run.started reports. With --builtin print the\npresets as YAML, all of them or those that are named.",
-		RunE: func(c *cobra.Command, args []string) error {
-			a.run.set = c.Flags().Changed
-			switch {
-			case builtin && effective:
-				return usageError(c, errors.New("--builtin and --effective exclude each other"))
-			case builtin:
-				return showPresets(a.stdout, args)
-			case len(args) > 0:
-				return usageError(c, errors.New("presets are named with --builtin"))
-			}
-			return showPolicy(a, format)
-		},
+// problemsOf are all problems behind the error of a file, if there are several.
+func problemsOf(f *fault.Error) []string {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(f.Err, &joined) {
+		return nil
 	}
-	bindPolicyFlags(a, c)
-	c.Flags().BoolVar(&builtin, "builtin", false, "print the built-in presets")
-	c.Flags().BoolVar(&effective, "effective", false, "print the policy in force (the default)")
-	c.Flags().StringVar(&format, "format", "text", "text or json")
-	return c
+	var out []string
+	for _, err := range joined.Unwrap() {
+		out = append(out, err.Error())
+	}
+	return out
 }
 
-func showPresets(w io.Writer, names []string) error {
-	if len(names) == 0 {
-		names = policy.Presets()
+func checked(name string, p *policy.Policy) checkedFile {
+	r := checkedFile{File: name, OK: true, Rules: len(p.Rules()), Tests: len(p.Tests()), Warnings: []checkedRule{}}
+	for _, f := range p.Lint() {
+		r.Warnings = append(r.Warnings, checkedRule{File: f.File, Line: f.Line, RuleID: f.RuleID, Message: f.Message})
 	}
-	for i, name := range names {
-		data, ok := policy.Preset(name)
-		if !ok {
-			return &fault.Error{
-				Code: "policy_unknown_preset", What: fmt.Sprintf("there is no preset %q", name),
-				Fix: "see: drover policy show --builtin", Exit: fault.Usage,
+	return r
+}
+
+func printChecked(w io.Writer, results []checkedFile) error {
+	for _, r := range results {
+		for _, f := range r.Warnings {
+			message := f.Message
+			if f.RuleID != "" {
+				message = fmt.Sprintf("rule %q: %s", f.RuleID, message)
+			}
+			if _, err := fmt.Fprintln(w, clean("%s: warning: %s", place(f.File, f.Line), message)); err != nil {
+				return err
+			}
+			if f.Fix == "" {
+				continue
+			}
+			if _, err := fmt.Fprintln(w, clean("  fix: %s", f.Fix)); err != nil {
+				return err
 			}
 		}
-		head := ""
-		if len(names) > 1 {
-			head = "# preset: " + name + "\n"
+		if !r.OK {
+			continue
 		}
-		if i > 0 {
-			head = "---\n" + head
-		}
-		if _, err := fmt.Fprintf(w, "%s%s", head, data); err != nil {
+		if _, err := fmt.Fprintln(w, clean("%s: ok: %d rules, %d tests, %d warnings", r.File, r.Rules, r.Tests, len(r.Warnings))); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// shownPolicy is the pool as `policy show --format json` prints it.
-type shownPolicy struct {
-	SHA256           string           `json:"sha256"`
-	Preset           string           `json:"preset,omitempty"`
-	Default          policy.Effect    `json:"default"`
-	Approval         string           `json:"approval,omitempty"`
-	OnAsk            policy.OnAsk     `json:"on_ask"`
-	OnDeny           policy.OnDeny    `json:"on_deny"`
-	OnSandboxRefusal policy.OnDeny    `json:"on_sandbox_refusal"`
-	MaxDenials       int              `json:"max_denials,omitempty"`
-	Network          bool             `json:"network"`
-	AddDirs          []string         `json:"add_dirs,omitempty"`
-	DenyRead         []string         `json:"deny_read,omitempty"`
-	Layers           []shownLayer     `json:"layers"`
-	Rules            []policy.RuleRef `json:"rules"`
-	Notices          []string         `json:"notices,omitempty"`
-}
-
-type shownLayer struct {
-	Layer  string `json:"layer"`
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-}
-
-func showPolicy(a *app, format string) error {
-	if format != "text" && format != "json" {
-		return unknownFormat(format, "text", "json")
-	}
-	p, err := a.policyInForce()
-	if err != nil {
-		return err
-	}
-	s := shownPolicy{
-		SHA256: p.SHA256(), Preset: p.PresetName(), Default: p.Default(), Approval: p.Approval(), OnAsk: p.OnAsk(), OnDeny: p.OnDeny(),
-		OnSandboxRefusal: p.OnSandboxRefusal(), MaxDenials: p.MaxDenials(), Network: p.Network(), AddDirs: p.AddDirs(),
-		DenyRead: p.DenyRead(), Layers: []shownLayer{}, Rules: p.Rules(), Notices: p.Notices(),
-	}
-	for _, l := range p.Layers() {
-		s.Layers = append(s.Layers, shownLayer{Layer: l.Layer, Path: l.Path, SHA256: l.SHA256})
-	}
-	if format == "json" {
-		return json.NewEncoder(a.stdout).Encode(s)
-	}
-	return s.print(a.stdout)
-}
-
-func (s *shownPolicy) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "sha256\t%s\n", s.SHA256)
-	for _, l := range s.Layers {
-		fmt.Fprintf(t, "source\t%s %s (%.12s)\n", l.Layer, output.Clean(l.Path), l.SHA256)
-	}
-	fmt.Fprintf(t, "default\t%s\n", s.Default)
-	if s.Approval != "" {
-		fmt.Fprintf(t, "approval\t%s\n", s.Approval)
-	}
-	fmt.Fprintf(t, "on_ask\t%s\non_deny\t%s\n", s.OnAsk, s.OnDeny)
-	if s.MaxDenials > 0 {
-		fmt.Fprintf(t, "max_denials\t%d\n", s.MaxDenials)
-	}
-	fmt.Fprintf(t, "network\t%s\n", map[bool]string{true: "allow", false: "deny"}[s.Network])
-	for _, dir := range s.AddDirs {
-		fmt.Fprintf(t, "add_dirs\t%s\n", output.Clean(dir))
-	}
-	for _, glob := range s.DenyRead {
-		fmt.Fprintf(t, "deny_read\t%s\n", output.Clean(glob))
-	}
-	for _, n := range s.Notices {
-		fmt.Fprintf(t, "notice\t%s\n", output.Clean(n))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if len(s.Rules) == 0 {
-		return nil
-	}
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nEFFECT\tRULE\tLAYER\tWHERE\tMATCH")
-	for _, r := range s.Rules {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s:%d\t%s\n", r.Effect, output.Clean(r.ID), r.Layer, output.Clean(r.File), r.Line, output.Clean(r.Match))
-	}
-	return t.Flush()
 }

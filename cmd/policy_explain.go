@@ -1,0 +1,229 @@
+package cmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"drover/output/fault"
+	"drover/tools"
+	"drover/tools/policy"
+)
+
+func newPolicyExplainCmd(a *app) *cobra.Command {
+	var o explainOptions
+	c := &cobra.Command{
+		Use:   "explain --exec CMD | --path ACCESS:FILE | --tool NAME --args JSON | --host HOST | --mcp SERVER/TOOL",
+		Short: "Say what the policy decides about a call, by which rule and line",
+		Long: `Judge one call under the policy that a run in this folder with these flags would have,
+and print the verdict, what the call would do, and every rule that matches. Nothing is
+run. A relative --path starts at the working folder. A word that is nowhere on PATH
+counts as found, which is noted. Exit 0 for allow, 10 for deny, 11 for ask.`,
+		Example: `  drover policy explain --exec 'git push --force'
+  drover policy explain --policy ci.yaml --path write:src/a.go --path write:.env
+  drover policy explain --tool spawn_agent --args '{"role":"reviewer"}' --agent /root/lead`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a.run.set = c.Flags().Changed
+			if err := o.check(); err != nil {
+				return usageError(c, err)
+			}
+			return explainCall(a, &o)
+		},
+	}
+	bindPolicyFlags(a, c)
+	bindPlaceFlags(a, c)
+	f := c.Flags()
+	f.StringVar(&o.exec, "exec", "", "a script for the shell")
+	f.StringArrayVar(&o.paths, "path", nil, "read:FILE, write:FILE or delete:FILE (repeatable: one call that touches them all)")
+	f.StringVar(&o.tool, "tool", "", "a tool, with --args as its arguments")
+	f.StringVar(&o.args, "args", "", "JSON arguments for --tool or --mcp")
+	f.StringVar(&o.host, "host", "", "a host, as NAME or NAME:PORT")
+	f.StringVar(&o.mcp, "mcp", "", "a tool of an MCP server, as SERVER/TOOL")
+	f.StringVar(&o.agent, "agent", "", "the path of the agent that calls (default /root)")
+	f.StringVar(&o.format, "format", "text", "text or json")
+	return c
+}
+
+type explainOptions struct {
+	exec, tool, args, host, mcp, agent, format string
+	paths                                      []string
+
+	test policy.Test
+}
+
+// check reads the flags into the call that they describe.
+func (o *explainOptions) check() error {
+	given := 0
+	for _, set := range []bool{o.exec != "", len(o.paths) > 0, o.tool != "", o.host != "", o.mcp != ""} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("give one call: --exec, --path, --tool, --host or --mcp")
+	}
+	if o.args != "" && o.tool == "" && o.mcp == "" {
+		return errors.New("--args belongs to --tool or --mcp")
+	}
+	if o.args != "" && !json.Valid([]byte(o.args)) {
+		return errors.New("--args is no JSON")
+	}
+	if server, tool, ok := strings.Cut(o.mcp, "/"); o.mcp != "" && (!ok || server == "" || tool == "") {
+		return errors.New("--mcp is not SERVER/TOOL")
+	}
+	if strings.Contains(o.host, "/") {
+		return errors.New("--host is a name or name:port, not a URL")
+	}
+	if o.agent != "" && !strings.HasPrefix(o.agent, "/") {
+		return errors.New("--agent is a path such as /root/reviewer")
+	}
+	if o.tool != "" && !policy.KnownTool(o.tool) && tools.Find(o.tool) == nil {
+		return fmt.Errorf("there is no tool %q; see: drover tools list", o.tool)
+	}
+	o.test = policy.Test{Exec: o.exec, Tool: o.tool, Host: o.host, MCP: o.mcp, Agent: o.agent}
+	if o.args != "" {
+		o.test.Args = json.RawMessage(o.args)
+	}
+	return o.readPaths()
+}
+
+func (o *explainOptions) readPaths() error {
+	for _, text := range o.paths {
+		access, name, _ := strings.Cut(text, ":")
+		kind := policy.Kind(access)
+		switch kind {
+		case policy.KindRead, policy.KindWrite, policy.KindDelete:
+		default:
+			return fmt.Errorf("--path %s is not read:FILE, write:FILE or delete:FILE", text)
+		}
+		if name == "" {
+			return fmt.Errorf("--path %s names no file", text)
+		}
+		if o.test.Paths == nil {
+			o.test.Paths = map[policy.Kind][]string{}
+		}
+		o.test.Paths[kind] = append(o.test.Paths[kind], name)
+	}
+	return nil
+}
+
+// explained is a verdict as `policy explain --format json` prints it.
+type explained struct {
+	// Call is what was asked about, in words.
+	Call string `json:"call"`
+	decided
+	OnAsk  policy.OnAsk    `json:"on_ask,omitempty"`
+	OnDeny policy.OnDeny   `json:"on_deny,omitempty"`
+	Parts  []explainedPart `json:"parts"`
+	// Missing are the programs that were taken for found on PATH.
+	Missing []string `json:"missing,omitempty"`
+	SHA256  string   `json:"policy_sha256"`
+}
+
+// explainedPart is one thing that the call would do.
+type explainedPart struct {
+	Action string      `json:"action"`
+	Kind   policy.Kind `json:"kind"`
+	decided
+}
+
+func explainCall(a *app, o *explainOptions) error {
+	if o.format != "text" && o.format != "json" {
+		return unknownFormat(o.format, "text", "json")
+	}
+	j, err := a.judgingInForce()
+	if err != nil {
+		return err
+	}
+	call, err := j.call(o.test)
+	if err != nil {
+		return &fault.Error{Code: "invalid_call", What: fmt.Sprintf("the call of %s cannot be judged", o.test.Tool), Why: err.Error(),
+			Fix: "see: drover tools show " + o.test.Tool, Exit: fault.Usage, Err: err}
+	}
+	e := j.explain(call, caseCall(o.test))
+	if o.format == "json" {
+		err = json.NewEncoder(a.stdout).Encode(e)
+	} else {
+		err = e.print(a.stdout)
+	}
+	if err != nil {
+		return err
+	}
+	switch e.Effect {
+	case policy.Deny:
+		return exitWith{fault.Blocked}
+	case policy.Ask:
+		return exitWith{fault.NeedsInput}
+	}
+	return nil
+}
+
+func (j *judging) explain(call policy.Call, words string) *explained {
+	v := j.policy.Decide(call)
+	e := &explained{Call: words, decided: decidedBy(v), Parts: []explainedPart{}, SHA256: j.policy.SHA256()}
+	switch v.Effect {
+	case policy.Ask:
+		e.OnAsk, e.OnDeny = v.OnAsk, v.OnDeny
+	case policy.Deny:
+		e.OnDeny = v.OnDeny
+	}
+	var programs []string
+	for _, p := range v.Parts {
+		e.Parts = append(e.Parts, explainedPart{Action: actionWords(p.Action), Kind: p.Action.Kind, decided: decided{
+			Effect: p.Effect, By: p.DecidedBy, RuleID: p.RuleID, Layer: p.Layer, File: p.File, Line: p.Line, Reason: p.Reason,
+		}})
+		if len(p.Action.Argv) > 0 {
+			programs = append(programs, p.Action.Argv[0])
+		}
+	}
+	e.Missing = j.path.absent(programs)
+	return e
+}
+
+func (e *explained) print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, clean("%s: %s", e.Effect, e.Call))
+	fmt.Fprintln(&b, clean("decided by %s%s", e.who(), because(e.Reason)))
+	if e.Effect == policy.Ask {
+		fmt.Fprintf(&b, "without an answer it is refused (on_ask: %s, on_deny: %s)\n", e.OnAsk, e.OnDeny)
+	}
+	if e.Effect == policy.Deny {
+		fmt.Fprintf(&b, "on_deny: %s\n", e.OnDeny)
+	}
+	if len(e.Parts) > 0 {
+		b.WriteString("\nwhat it does:\n")
+	}
+	for _, p := range e.Parts {
+		fmt.Fprintln(&b, clean("  %-5s %s", p.Effect, p.Action))
+		fmt.Fprintln(&b, clean("        by %s%s", p.who(), because(p.Reason)))
+	}
+	for _, name := range e.Missing {
+		fmt.Fprintln(&b, clean("\nnote: %q is nowhere on PATH here; it was taken for found", name))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// actionWords says what an action is.
+func actionWords(a policy.Action) string {
+	switch a.Kind {
+	case policy.KindExec:
+		return "run " + strings.Join(a.Argv, " ")
+	case policy.KindRead, policy.KindWrite, policy.KindDelete:
+		words := string(a.Kind) + " " + a.Path
+		if a.Real != "" && a.Real != a.Path {
+			words += " (really " + a.Real + ")"
+		}
+		return words
+	case policy.KindHost:
+		return "connect to " + a.Host
+	case policy.KindMCP:
+		return "call " + a.Server + "/" + a.Tool
+	}
+	return "use the tool " + a.Tool
+}
