@@ -30,7 +30,7 @@ func BenchmarkTrueFloor(b *testing.B) {
 // BenchmarkLookNobody is the look for descendants after a short command.
 func BenchmarkLookNobody(b *testing.B) {
 	for b.Loop() {
-		k := newKin(lastPID(), markVar+"=none")
+		k := newKin(lastPID(), markVar+"=none", 0)
 		if left := k.living(); left != nil {
 			b.Fatal(left)
 		}
@@ -39,7 +39,7 @@ func BenchmarkLookNobody(b *testing.B) {
 
 // BenchmarkLookEverywhere is the same after a long command.
 func BenchmarkLookEverywhere(b *testing.B) {
-	k := newKin(os.Getpid()+1<<20, markVar+"=none")
+	k := newKin(os.Getpid()+1<<20, markVar+"=none", 0)
 	k.begun = time.Now().Add(-time.Hour)
 	for b.Loop() {
 		if left := k.living(); left != nil {

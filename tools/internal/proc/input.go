@@ -7,12 +7,8 @@ import "os"
 // feeder writes the input of a command. A nil one does nothing.
 type feeder struct{ w *os.File }
 
-// openInput returns the child's end of a pipe and what writes to the other one;
-// both are nil without input.
-func openInput(input []byte) (*os.File, *feeder, error) {
-	if input == nil {
-		return nil, nil, nil
-	}
+// openInput returns the child's end of a pipe and what writes to the other one.
+func openInput() (*os.File, *feeder, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err

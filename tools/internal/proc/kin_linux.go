@@ -18,6 +18,9 @@ import (
 // environment and loses its parent is found by nobody.
 type kin struct {
 	leader int
+	// helper is the process that started the leader, which is no kin although
+	// orphans may be its children; 0 if that was drover.
+	helper int
 	mark   []byte
 	begun  time.Time
 }
@@ -30,8 +33,8 @@ const quickRange = 256
 // surely lie above its own: the counter of ids cannot have come round.
 const quickTime = time.Second
 
-func newKin(leader int, mark string) kin {
-	return kin{leader: leader, mark: []byte(mark + "\x00"), begun: time.Now()}
+func newKin(leader int, mark string, helper int) kin {
+	return kin{leader: leader, helper: helper, mark: []byte(mark + "\x00"), begun: time.Now()}
 }
 
 // living looks the kin up. The usual answer, nobody, has to be cheap, since it
@@ -65,7 +68,7 @@ func groupOf(leader int) []member {
 func (k *kin) anyIn(first, last int) bool {
 	found := false
 	for pid := first; pid <= last; pid++ {
-		if p, ok := statProcess(pid); ok && (k.owns(p) || p.parent == k.leader) {
+		if p, ok := statProcess(pid); ok && pid != k.helper && (k.owns(p) || p.parent == k.leader) {
 			k.bury(p)
 			found = found || !p.zombie
 		}
@@ -78,12 +81,12 @@ func (k *kin) anyIn(first, last int) bool {
 func (k *kin) choose(all []process) []member {
 	mine := map[int]bool{}
 	for _, p := range all {
-		if k.owns(p) {
+		if p.pid != k.helper && k.owns(p) {
 			mine[p.pid] = true
 			k.bury(p)
 		}
 	}
-	return closure(all, mine)
+	return closure(all, mine, k.helper)
 }
 
 func (k *kin) owns(p process) bool {
@@ -113,15 +116,16 @@ func (m marked) living() []member {
 			mine[p.pid] = true
 		}
 	}
-	return closure(all, mine)
+	return closure(all, mine, 0)
 }
 
-// closure adds the children of the chosen processes and returns all that run.
-func closure(all []process, mine map[int]bool) []member {
+// closure adds the children of the chosen processes, but for one that is none
+// of them, and returns all that run.
+func closure(all []process, mine map[int]bool, except int) []member {
 	for grown := len(mine) > 0; grown; {
 		grown = false
 		for _, p := range all {
-			if !mine[p.pid] && mine[p.parent] && p.pid != os.Getpid() {
+			if !mine[p.pid] && mine[p.parent] && p.pid != os.Getpid() && p.pid != except {
 				mine[p.pid], grown = true, true
 			}
 		}
@@ -261,15 +265,6 @@ func openFile(path string) (int, error) {
 		fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != syscall.EINTR {
 			return fd, err
-		}
-	}
-}
-
-func readFD(fd int, buf []byte) (int, error) {
-	for {
-		n, err := syscall.Read(fd, buf)
-		if err != syscall.EINTR {
-			return n, err
 		}
 	}
 }

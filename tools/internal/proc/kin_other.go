@@ -13,7 +13,7 @@ import (
 // leaves the group is not found.
 type kin struct{ leader int }
 
-func newKin(leader int, _ string) kin { return kin{leader: leader} }
+func newKin(leader int, _ string, _ int) kin { return kin{leader: leader} }
 
 // living returns one member that stands for the whole group.
 func (k *kin) living() []member {

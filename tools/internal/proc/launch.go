@@ -1,13 +1,20 @@
 package proc
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+// ErrGone says that what starts commands, and ends them with drover, is gone.
+// Nothing can be started any more, and nothing is started without it.
+var ErrGone = errors.New("the helper that starts commands is gone")
 
 // Launcher starts children somewhere else than directly below drover: in a
 // sandbox, or below a helper that outlives drover long enough to clean up.
 type Launcher interface {
 	// Launch starts a program. It looks the program up in the PATH of the
 	// environment where the child will run, since the files may differ there.
-	// Errors are those of Start.
+	// Errors are those of Start, or wrap ErrGone.
 	Launch(Launch) (Child, error)
 	// Pid is the process below which everything that was launched lives; 0 if
 	// there is none. It is no kin of any command.

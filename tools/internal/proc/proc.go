@@ -4,9 +4,10 @@
 // print, ends them, and sees to it that nothing of them is left.
 //
 // Start runs one command as the leader of its own session and process group,
-// with the null device or Spec.Input as input, an environment made of Spec.Env alone, and no
-// descriptor of drover's. Wait returns when the command is over and everything
-// it had started is gone. A background child of a finished command is therefore
+// with the null device, Spec.Input or a terminal of its own as input, an
+// environment made of Spec.Env alone, and no descriptor of drover's. It is
+// started by drover itself or by a Launcher. Wait returns when the command is
+// over and everything it had started is gone. A background child of a finished command is therefore
 // ended with it: TERM, a grace for exit traps, KILL. Sweep does the same for a
 // whole run. Buffer keeps the head and the tail of an output of any size.
 //
@@ -22,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -75,6 +77,10 @@ type Spec struct {
 	// it. Nil is the null device. It is no way to talk to a command: everything
 	// is known before it starts.
 	Input []byte
+	// TTY gives the command a terminal of its own instead of pipes, 24 rows of
+	// 80 columns until Resize; everything it prints is Stdout, and Write types
+	// into it. Input is not used then.
+	TTY bool
 	// Merge gives the command one pipe for both outputs, so that they arrive in
 	// the exact order of writing. With two pipes the order between them is the
 	// order of reading.
@@ -82,6 +88,9 @@ type Spec struct {
 	// Output gets the output as it arrives, never concurrently. It must not
 	// keep the bytes. A slow Output slows the command. Nil discards.
 	Output func(Stream, []byte)
+	// Launcher starts the command; nil starts it directly below drover. The
+	// program and the folder are then looked for where the Launcher is.
+	Launcher Launcher
 }
 
 // Result is how a command ended.
@@ -96,6 +105,9 @@ type Result struct {
 	TimedOut bool
 	// Canceled says that the context ended the command.
 	Canceled bool
+	// Lost says that nobody knows how the command ended, because what started
+	// it is gone; Code is -1 then.
+	Lost bool
 	// Abandoned says that a pipe was still open at the end, held by a process
 	// that could not be found; output after that moment is lost.
 	Abandoned bool
@@ -113,16 +125,16 @@ type Result struct {
 type Process struct {
 	spec    Spec
 	kin     kin
-	os      *os.Process
+	child   Child
 	started time.Time
 
-	// exited is closed when the command itself has been reaped; state is valid
-	// from then on.
+	// exited is closed when the command itself has been reaped; status and lost
+	// are valid from then on.
 	exited chan struct{}
-	state  *os.ProcessState
+	status Status
+	lost   bool
 
-	out  *readers
-	feed *feeder
+	*streams
 	// done is closed when the command and all its kin are over; res is valid
 	// from then on.
 	done chan struct{}
@@ -145,45 +157,32 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	if s.Linger <= 0 {
 		s.Linger = DefaultLinger
 	}
+	if s.Launcher == nil {
+		s.Launcher = direct{}
+	} else if dir, err := filepath.Abs(s.Dir); err == nil {
+		s.Dir = dir
+	}
 	mark := newMark()
-	env := childEnv(s.Env, s.RunID, mark)
-	path, err := lookUp(s.Argv[0], s.Dir, env)
+	st, err := openStreams(s)
 	if err != nil {
-		return nil, err
-	}
-	out, err := openReaders(s.Merge, s.Output)
-	if err != nil {
-		return nil, fmt.Errorf("start %q: %w", s.Argv[0], err)
-	}
-	stdin, feed, err := openInput(s.Input)
-	if err != nil {
-		out.closeWriters()
-		out.closeReaders()
 		return nil, fmt.Errorf("start %q: %w", s.Argv[0], err)
 	}
 	started := time.Now()
-	child, err := spawn(path, s.Argv, &os.ProcAttr{
-		Dir:   s.Dir,
-		Env:   env,
-		Files: []*os.File{stdin, out.stdoutW, out.stderrW},
-		Sys:   sessionAttr(),
+	child, err := s.Launcher.Launch(Launch{
+		Argv: s.Argv, Dir: s.Dir, Env: childEnv(s.Env, s.RunID, mark), Files: st.files, TTY: s.TTY,
 	})
-	out.closeWriters()
-	if stdin != nil {
-		_ = stdin.Close() // only lent to the child
-	}
+	st.closeLent()
 	if err != nil {
-		feed.close()
-		out.closeReaders()
-		return nil, startError(s, err)
+		st.close()
+		return nil, err
 	}
 	p := &Process{
-		spec: s, os: child, started: started, out: out, feed: feed,
-		kin:    newKin(child.Pid, markVar+"="+mark),
+		spec: s, child: child, started: started, streams: st,
+		kin:    newKin(child.Pid(), markVar+"="+mark, s.Launcher.Pid()),
 		exited: make(chan struct{}), done: make(chan struct{}),
 	}
-	out.start()
-	feed.start(s.Input)
+	st.out.start()
+	st.feed.start(s.Input)
 	go p.reap()         // ends when the command does
 	go p.supervise(ctx) // Wait waits for it
 	return p, nil
@@ -191,7 +190,14 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 
 // Pid is the process id of the command, which is also the id of its session and
 // of its process group.
-func (p *Process) Pid() int { return p.os.Pid }
+func (p *Process) Pid() int { return p.child.Pid() }
+
+// Exited is closed when the command itself has ended. What it has started may
+// still run, and output may still come.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Done is closed when Wait would return at once.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait returns when the command is over, its output delivered and its
 // descendants gone. It may be called more than once.
@@ -213,10 +219,9 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 // to the group: while the group has a member its id is not given away, and an
 // empty group is seen as such right after.
 func (p *Process) reap() {
-	state, err := p.os.Wait()
-	if err == nil {
-		p.state = state
-	}
+	status, err := p.child.Wait()
+	p.status, p.lost = status, err != nil
+	p.hangUp()
 	close(p.exited)
 }
 
@@ -242,7 +247,7 @@ func childEnv(env []string, runID, mark string) []string {
 
 // startError says what stood in the way. The kernel gives one code for a
 // missing program, a missing interpreter and a missing folder.
-func startError(s Spec, err error) error {
+func startError(s Launch, err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -25,9 +26,8 @@ var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 // readers reads the outputs of one command and hands them on, one at a time.
 type readers struct {
-	stdoutW, stderrW *os.File // the ends given to the command
-	ends             []*os.File
-	output           func(Stream, []byte)
+	ends   []*os.File
+	output func(Stream, []byte)
 
 	mu        sync.Mutex // held while output runs
 	bytes     atomic.Int64
@@ -38,35 +38,21 @@ type readers struct {
 	drained chan struct{}
 }
 
-func openReaders(merge bool, output func(Stream, []byte)) (*readers, error) {
-	r := &readers{output: output, drained: make(chan struct{})}
+func newReaders(output func(Stream, []byte)) *readers {
+	return &readers{output: output, drained: make(chan struct{})}
+}
+
+// add opens a pipe and returns the end that the command writes to.
+func (r *readers) add() (*os.File, error) {
 	end, w, err := openPipe()
 	if err != nil {
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
-	r.ends, r.stdoutW, r.stderrW = append(r.ends, end), w, w
-	if !merge {
-		end, w, err := openPipe()
-		if err != nil {
-			r.closeWriters()
-			r.closeReaders()
-			return nil, fmt.Errorf("open pipe: %w", err)
-		}
-		r.ends, r.stderrW = append(r.ends, end), w
-	}
-	return r, nil
+	r.ends = append(r.ends, end)
+	return w, nil
 }
 
-// closeWriters closes drover's copies of the ends that the command writes to.
-// Without it no pipe would ever come to its end.
-func (r *readers) closeWriters() {
-	_ = r.stdoutW.Close() // nothing was written through it
-	if r.stderrW != r.stdoutW {
-		_ = r.stderrW.Close()
-	}
-}
-
-func (r *readers) closeReaders() {
+func (r *readers) close() {
 	for _, f := range r.ends {
 		_ = f.Close() // an end only read from
 	}
@@ -81,40 +67,76 @@ func (r *readers) start() {
 }
 
 func (r *readers) read(f *os.File, s Stream) {
-	buf := readBuffers.Get().(*[readSize]byte)
 	defer func() {
-		readBuffers.Put(buf)
 		_ = f.Close()
 		if r.open.Add(-1) == 0 {
 			close(r.drained)
 		}
 	}()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return // the file is open, so it has one
+	}
 	for {
-		n, err := f.Read(buf[:])
-		if n > 0 {
-			r.deliver(s, buf[:n])
-		}
+		err := r.take(raw, s)
 		if err == nil && !r.abandoned.Load() {
 			continue
 		}
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			r.readLast(f, s, buf[:])
+			r.readLast(f, raw, s)
 		}
 		return
 	}
 }
 
+// take waits until there is something to read and delivers it. While it waits
+// it holds no buffer, so that a silent command costs next to nothing.
+func (r *readers) take(raw syscall.RawConn, s Stream) error {
+	var buf *[readSize]byte
+	var n int
+	var failed error
+	err := raw.Read(func(fd uintptr) bool {
+		buf = readBuffers.Get().(*[readSize]byte)
+		n, failed = readFD(int(fd), buf[:])
+		if failed != syscall.EAGAIN {
+			return true
+		}
+		readBuffers.Put(buf)
+		buf = nil
+		return false
+	})
+	if buf == nil {
+		return err // the deadline
+	}
+	defer readBuffers.Put(buf)
+	if n > 0 {
+		r.deliver(s, buf[:n])
+		return nil
+	}
+	// The end of a terminal is an error on Linux: nobody holds its other side.
+	if failed == nil || failed == syscall.EIO {
+		return io.EOF
+	}
+	return failed
+}
+
+func readFD(fd int, buf []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, buf)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
 // readLast takes what lies in a pipe that is given up: it was written in time,
 // and perhaps not read yet because a delivery took long.
-func (r *readers) readLast(f *os.File, s Stream, buf []byte) {
+func (r *readers) readLast(f *os.File, raw syscall.RawConn, s Stream) {
 	for range lastReads {
 		if f.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 			break
 		}
-		n, err := f.Read(buf)
-		if n > 0 {
-			r.deliver(s, buf[:n])
-		}
+		err := r.take(raw, s)
 		if errors.Is(err, io.EOF) {
 			return
 		}

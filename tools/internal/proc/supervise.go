@@ -132,14 +132,10 @@ func (p *Process) settleState() {
 	default:
 		return
 	}
-	if p.state == nil {
-		return
+	p.res.Lost = p.lost
+	if !p.lost {
+		p.res.Code, p.res.Signal = p.status.Code, p.status.Signal
 	}
-	if ws, ok := p.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		p.res.Signal = signalName(ws.Signal())
-		return
-	}
-	p.res.Code = p.state.ExitCode()
 }
 
 // member is one running process of a family.

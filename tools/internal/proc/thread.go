@@ -59,6 +59,42 @@ func spawn(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return r.child, r.err
 }
 
+// direct is the Launcher of commands that are started right below drover.
+type direct struct{}
+
+// Launch starts a command on the thread.
+func (direct) Launch(l Launch) (Child, error) {
+	path, err := lookUp(l.Argv[0], l.Dir, l.Env)
+	if err != nil {
+		return nil, err
+	}
+	attr := sessionAttr()
+	attr.Setctty = l.TTY // of descriptor 0
+	child, err := spawn(path, l.Argv, &os.ProcAttr{Dir: l.Dir, Env: l.Env, Files: l.Files[:], Sys: attr})
+	if err != nil {
+		return nil, startError(l, err)
+	}
+	return directChild{child}, nil
+}
+
+// Pid is 0: the parent is drover itself.
+func (direct) Pid() int { return 0 }
+
+type directChild struct{ os *os.Process }
+
+func (c directChild) Pid() int { return c.os.Pid }
+
+func (c directChild) Wait() (Status, error) {
+	state, err := c.os.Wait()
+	if err != nil {
+		return Status{}, err
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return Status{Code: -1, Signal: signalName(ws.Signal())}, nil
+	}
+	return Status{Code: state.ExitCode()}, nil
+}
+
 // openPipe returns the ends of a pipe that no child inherits by accident. The
 // read end can be given a deadline; the write end blocks, as children expect.
 func openPipe() (r, w *os.File, err error) {
