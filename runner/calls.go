@@ -133,6 +133,9 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if reason := s.planReason(c); reason != "" && verdict.Effect == policy.Allow {
 		return s.deny(c, s.refuseInPlan(c, reason))
 	}
+	if item, ok := s.rehearse(c, verdict); ok {
+		return item
+	}
 	if denied := s.decide(c, verdict); denied != "" {
 		return s.deny(c, denied)
 	}

@@ -48,7 +48,8 @@ type spent struct {
 	outputBytes  int64
 	warned       map[string]bool
 	refused      *Stop
-	// planRefusals are refusals of plan mode, which count for nothing.
+	// planRefusals are refusals of plan mode and of dry runs, which end nothing
+	// early.
 	planRefusals int
 }
 

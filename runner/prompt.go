@@ -53,6 +53,9 @@ Policy
 	if r.Mode == ModePlan {
 		b.WriteString(planPrompt)
 	}
+	if r.DryRun {
+		b.WriteString(dryPrompt)
+	}
 	return b.String()
 }
 

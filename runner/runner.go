@@ -56,6 +56,9 @@ type Options struct {
 	// Mode says whether the agent works or plans. In plan mode neither checks
 	// nor the schema apply.
 	Mode Mode
+	// DryRun judges and reports what calls would do instead of doing it; calls
+	// that only read are run. Checks are left out.
+	DryRun bool
 	// Answers are the answers to questions of the agent, by the question's id.
 	Answers map[string]string
 	// Schema, if set, is what the final answer must match.
@@ -113,6 +116,9 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	}
 	if o.Mode == ModePlan {
 		o.Checks, o.Schema = nil, nil
+	}
+	if o.Started.DryRun = o.DryRun; o.DryRun {
+		o.Checks = nil
 	}
 	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
 	r.outcome.ToolCalls = map[string]int{}

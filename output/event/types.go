@@ -27,6 +27,7 @@ type RunStartedEvent struct {
 	Tools        []string          `json:"tools,omitempty"`
 	Instructions []FileRef         `json:"instructions,omitempty"`
 	ResumedFrom  string            `json:"resumed_from,omitempty"`
+	DryRun       bool              `json:"dry_run,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 }
 
