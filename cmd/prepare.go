@@ -29,6 +29,8 @@ type prepared struct {
 	log     *event.Log
 	redact  *event.Redactor
 	session *session.Session
+	// dryRun says that nothing is done.
+	dryRun bool
 	// newSession says that the session was created for this run.
 	newSession bool
 	files      *tools.Files
@@ -110,7 +112,7 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 // prepare reads the inputs and opens what the run needs. When it is stopped it
 // returns the stop as its error.
 func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepared, err error) {
-	p := &prepared{stopOnClosed: o.onClosedOutput == "stop", stopping: s}
+	p := &prepared{stopOnClosed: o.onClosedOutput == "stop", stopping: s, dryRun: o.dryRun}
 	defer func() {
 		if stop := s.cause(); stop != nil {
 			err = stop
@@ -161,7 +163,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 	return runner.Options{
 		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
-		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
+		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, DryRun: a.run.dryRun, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
@@ -178,6 +180,10 @@ func (p *prepared) notices(in inputs) []event.NoticeEvent {
 	if s.mode == runner.ModePlan && (len(s.checks) > 0 || in.schema != nil) {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "plan_unchecked",
 			Message: "plan mode runs no checks and applies no output schema: its answer is a plan"})
+	}
+	if p.dryRun && len(s.checks) > 0 {
+		list = append(list, event.NoticeEvent{Level: "warning", Code: "dry_run_unchecked",
+			Message: "a dry run runs no checks: nothing was done that they could look at"})
 	}
 	if p.copy != nil && len(p.copy.Skipped) > 0 {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "copy_incomplete",

@@ -45,6 +45,7 @@ type runOptions struct {
 	onClosedOutput                     string
 	answers                            []string
 	mode                               string
+	dryRun                             bool
 	args                               []string
 }
 
@@ -106,6 +107,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.Var(&o.params, "param", "a parameter of the task file, KEY=VALUE (repeatable)")
 	f.Var(&o.labels, "label", "a label for run.started, KEY=VALUE (repeatable)")
 	f.StringVar(&o.mode, "mode", "", "default, or plan: change nothing and end with a plan (default \"default\")")
+	f.BoolVar(&o.dryRun, "dry-run", false, "judge and report what would change something, and do none of it; what only reads is run")
 	f.StringArrayVar(&o.answers, "answer", nil, "an answer for the agent's question ID, ID=LABEL (repeatable)")
 	f.StringVar(&o.onClosedOutput, "on-closed-output", "stop", "when the reader of stdout goes away: stop or continue")
 }
