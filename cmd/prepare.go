@@ -148,6 +148,9 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	}
 	p.options = a.runnerOptions(p, in)
 	p.options.Stopped = s.arm
+	if err := a.addHooks(p, in); err != nil {
+		return nil, err
+	}
 	s.runID.Store(&p.options.Commands.RunID)
 	var skipped []string
 	p.options.Instructions, skipped = runner.LoadInstructions(in.cwd)

@@ -18,6 +18,7 @@ func newSchemaCmd(a *app) *cobra.Command {
 		schemaCmd(a, "task", "Print the schema of a task file", runner.TaskSchema),
 		schemaCmd(a, "config", "Print the schema of the config file", config.Schema),
 		schemaCmd(a, "script", "Print the schema of a line of a script model", model.ScriptSchema),
+		schemaCmd(a, "hook", "Print the schema of what a hook reads and answers", runner.HookSchema),
 		newSchemaToolCmd(a),
 	)
 }

@@ -32,6 +32,8 @@ type call struct {
 	status event.ToolStatus
 	// exitCode is that of the command that the call ran, if it ran one.
 	exitCode *int
+	// remarks are what hooks have to say to the model besides the result.
+	remarks []string
 }
 
 // runCalls runs the calls of one response. Calls of parallel tools overlap;
@@ -125,9 +127,7 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if c.err != nil {
 		return s.refuse(c, "invalid_call", c.err.Error())
 	}
-	verdict := s.Policy.Decide(policy.Call{
-		Tool: c.tool.Spec().Name, Args: c.prepared.Args, Agent: s.agent, Actions: c.prepared.Actions,
-	})
+	verdict := s.judge(c)
 	// Plan mode only narrows: what the policy refuses is refused by the policy,
 	// and counts.
 	if reason := s.planReason(c); reason != "" && verdict.Effect == policy.Allow {
@@ -135,6 +135,16 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	}
 	if item, ok := s.rehearse(c, verdict); ok {
 		return item
+	}
+	if verdict.Effect != policy.Deny {
+		var denied string
+		if verdict, denied = s.preHooks(ctx, c, verdict); denied != "" {
+			return s.deny(c, denied)
+		}
+		if ctx.Err() != nil {
+			s.incomplete(c, incompleteReason(s.stopOf(ctx)))
+			return c.result("not run: the run ends", false)
+		}
 	}
 	if denied := s.decide(c, verdict); denied != "" {
 		return s.deny(c, denied)
@@ -156,7 +166,7 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if err != nil {
 		res = tools.Fail("tool_failed", c.name+" failed: "+err.Error())
 	}
-	return s.report(c, res, took)
+	return s.report(c, s.postHooks(ctx, c, res), took)
 }
 
 // report merges a result into its call.
@@ -164,7 +174,7 @@ func (s *session) report(c *call, res tools.Result, took time.Duration) model.It
 	s.countCall(c.name, res.OutputBytes)
 	s.recordRefusals(c, res.Refusals)
 	c.exitCode = res.ExitCode
-	text := s.repeats.note(c, s.Output.Recorded().Cut(res.Text))
+	text := s.repeats.note(c, c.remark(s.Output.Recorded().Cut(res.Text)))
 	e := event.ToolResultEvent{
 		ToolCallID: c.id, ToolName: c.name, IsError: res.IsError, Display: res.Display,
 		Summary: res.Summary, Content: text, DurationMS: took.Milliseconds(),

@@ -37,8 +37,10 @@ type session struct {
 	messages int
 
 	checkTries, schemaTries int
-	cutRow                  int
-	repeats                 repeats
+	// stopBlocks counts how often hooks have sent the final answer back.
+	stopBlocks int
+	cutRow     int
+	repeats    repeats
 }
 
 // loop asks the model, does what it asks for, and asks again, until it gives
@@ -115,11 +117,16 @@ func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput
 			Code: "empty_answer", Message: "the model ended without calls and without an answer",
 		}}
 	}
+	if s.Mode != ModePlan {
+		if next, stop := s.matchSchema(text); next != "" || stop != nil {
+			return next, stop
+		}
+	}
+	if next, stop := s.stopHooks(ctx, text); next != "" || stop != nil {
+		return next, stop
+	}
 	if s.Mode == ModePlan {
 		return "", s.proposePlan(text)
-	}
-	if next, stop := s.matchSchema(text); next != "" || stop != nil {
-		return next, stop
 	}
 	// The answer is kept, but a run that is out of budget is no success.
 	if stop := s.spentStop(); stop != nil {

@@ -53,6 +53,11 @@ type Options struct {
 	// back to the agent CheckRetries times.
 	Checks       []string
 	CheckRetries int
+	// Hooks watch over the run, in the order in which their answers count. Each
+	// has passed Hook.Check.
+	Hooks []Hook
+	// Mask takes the secrets out of what a hook is told; nil takes none.
+	Mask func(string) string
 	// Mode says whether the agent works or plans. In plan mode neither checks
 	// nor the schema apply.
 	Mode Mode
@@ -193,6 +198,9 @@ func (s *session) guardedRun(ctx context.Context) (stop *Stop) {
 			s.closeTurn(stop)
 		}
 	}()
+	if stop := s.startHooks(ctx); stop != nil {
+		return stop
+	}
 	return s.loop(ctx)
 }
 

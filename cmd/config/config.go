@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/viper"
 
 	"drover/output/fault"
+	"drover/runner"
 	"drover/runner/model"
 	"drover/runner/strict"
 	"drover/tools"
@@ -80,6 +81,9 @@ type Config struct {
 	// Redact are names of variables whose values are secrets, as listed. See
 	// IsSecret for the others.
 	Redact []string
+	// Hooks watch over the run: those of the user, then those of a trusted
+	// project.
+	Hooks []runner.Hook
 	// Files are the files that were read, lowest rank first.
 	Files []string
 	// Warnings say what was left out, one sentence each.
@@ -173,6 +177,7 @@ func (c *Config) merge(v *viper.Viper, f *file) error {
 		c.ShellEnvironment = *f.shellEnvironment
 	}
 	c.addRedact(f.redact...)
+	c.Hooks = append(c.Hooks, f.hooks...)
 	return nil
 }
 

@@ -36,6 +36,7 @@ type file struct {
 	providers        map[string]model.ProviderConfig
 	shellEnvironment *tools.ShellEnvironment
 	redact           []string
+	hooks            []runner.Hook
 }
 
 func source(path string) strict.Source {
@@ -128,6 +129,11 @@ func (f *file) keys() strict.Keys {
 			f.redact, err = v.Texts()
 			return err
 		},
+		"hooks": func(v strict.Value) (err error) {
+			f.note("hooks", v)
+			f.hooks, err = readHooks(v, f.path)
+			return err
+		},
 	}
 	for _, k := range settingKeys() {
 		keys[k.name] = func(v strict.Value) error {
@@ -172,6 +178,6 @@ func (f *file) tighten(base *viper.Viper) (warnings []string) {
 	for _, name := range f.given {
 		leftOut(name, "only a trusted project may set it")
 	}
-	f.providers, f.shellEnvironment, f.redact = nil, nil, nil
+	f.providers, f.shellEnvironment, f.redact, f.hooks = nil, nil, nil, nil
 	return warnings
 }
