@@ -5,7 +5,8 @@
 // does the same HTTP and the same commands with no agent around it. Runs are
 // paired and alternate, and the medians are printed with their ratio, so that
 // a busy machine disturbs both alike. Nothing here judges: a number is for a
-// person to read.
+// person to read. In a scenario whose name ends in sandbox/off the place of the
+// floor is taken by a drover without a sandbox.
 //
 //	go run ./examples/bench                 # all scenarios, 5 pairs each
 //	go run ./examples/bench --runs 1 --only hello,turns
@@ -83,6 +84,10 @@ func (b *bench) report(only []string) error {
 			floor.wallMS(), drover.wallMS(), drover.wallMS()/floor.wallMS(), floor.peakMB(), drover.peakMB())
 		if s.first {
 			fmt.Fprintf(w, "%s to first event\t\t%.1f ms\t\t\t\t\n", s.name, drover.firstMS())
+		}
+		if s.memory && drover.peakMB() > 0 {
+			fmt.Fprintf(w, "%s at a time, drover\t\t\t\t\t%.1f MB\t\n", s.name, megabytes(drover.own))
+			fmt.Fprintf(w, "%s at a time, its helpers\t\t\t\t\t%.1f MB\t\n", s.name, megabytes(drover.helpers))
 		}
 		if s.turns > 1 {
 			fmt.Fprintf(w, "%s per turn\t%.2f ms\t%.2f ms\t\t\t\t\n", s.name, floor.wallMS()/float64(s.turns), drover.wallMS()/float64(s.turns))

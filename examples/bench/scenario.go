@@ -23,12 +23,28 @@ type scenario struct {
 	processes int
 	// first also measures the time to the first event.
 	first bool
+	// args are further arguments for drover.
+	args []string
+	// against, if set, are those of a second drover, which then stands in the
+	// place of the floor.
+	against []string
+	// memory also measures what drover and its helpers hold at a time.
+	memory bool
 }
+
+// off is drover without a sandbox; without it drover runs in its default one.
+var off = []string{"--sandbox", "off"}
 
 var scenarios = []scenario{
 	{name: "hello", model: "hello", first: true},
+	{name: "hello-off", model: "hello", first: true, args: off},
+	{name: "hello-sandbox/off", model: "hello", against: off},
 	{name: "turns", model: "turns-50", turns: 50},
+	{name: "turns-off", model: "turns-50", turns: 50, args: off},
+	{name: "turns-sandbox/off", model: "turns-50", turns: 50, against: off},
 	{name: "parallel", model: "parallel-8"},
+	{name: "sessions", model: "sessions-100", memory: true},
+	{name: "sessions-off", model: "sessions-100", args: off, memory: true},
 	{name: "chunks", model: "chunks-20000"},
 	{name: "output", model: "output-50000000"},
 	{name: "processes", model: "turns-5", processes: 20},
@@ -37,7 +53,7 @@ var scenarios = []scenario{
 type bench struct {
 	binary, temp, url, api string
 	runs                   int
-	config                 string
+	config, work           string
 }
 
 // setUp writes the config that names the loopback server.
@@ -45,6 +61,10 @@ func (b *bench) setUp() error {
 	base := b.url
 	if b.api != "messages" {
 		base += "/v1"
+	}
+	b.work = filepath.Join(b.temp, "work")
+	if err := os.Mkdir(b.work, 0o700); err != nil {
+		return err
 	}
 	b.config = filepath.Join(b.temp, "config")
 	if err := os.MkdirAll(filepath.Join(b.config, "drover"), 0o700); err != nil {
@@ -57,12 +77,24 @@ func (b *bench) setUp() error {
 // sample is what one scenario cost, over all runs.
 type sample struct {
 	wall, first []time.Duration
-	peak        []int64
+	// peak is the most memory of one process, own and helpers the most that
+	// drover and all its helpers took at a time, shared pages by their share.
+	peak, own, helpers []int64
 }
 
 func (s sample) wallMS() float64  { return ms(median(s.wall)) }
 func (s sample) firstMS() float64 { return ms(median(s.first)) }
-func (s sample) peakMB() float64  { return float64(median(s.peak)) / 1e6 }
+func (s sample) peakMB() float64  { return megabytes(s.peak) }
+
+func megabytes(v []int64) float64 { return float64(median(v)) / 1e6 }
+
+func (s *sample) add(t sample) {
+	s.wall = append(s.wall, t.wall...)
+	s.first = append(s.first, t.first...)
+	s.peak = append(s.peak, t.peak...)
+	s.own = append(s.own, t.own...)
+	s.helpers = append(s.helpers, t.helpers...)
+}
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
@@ -81,82 +113,95 @@ func (b *bench) measure(s scenario) (floor, drover sample, err error) {
 	if err != nil {
 		return floor, drover, err
 	}
+	left := []string{self, "floor", "--url", b.url, "--model", s.model}
+	if s.against != nil {
+		left = b.argv(s.model, s.against)
+	}
 	for i := range b.runs + 1 {
 		for _, side := range []struct {
 			into *sample
 			argv []string
-		}{
-			{&floor, []string{self, "floor", "--url", b.url, "--model", s.model}},
-			{&drover, []string{b.binary, "run", "go", "--model", "bench/" + s.model, "--yolo", "--format", "jsonl"}},
-		} {
-			one, err := b.runSide(side.argv, max(1, s.processes))
+		}{{&floor, left}, {&drover, b.argv(s.model, s.args)}} {
+			one, err := b.runSide(side.argv, s)
 			if err != nil {
 				return floor, drover, err
 			}
-			if i == 0 {
-				continue // the warm-up pair
+			if i > 0 { // the first pair warms up
+				side.into.add(one)
 			}
-			side.into.wall = append(side.into.wall, one.wall...)
-			side.into.first = append(side.into.first, one.first...)
-			side.into.peak = append(side.into.peak, one.peak...)
 		}
 	}
 	return floor, drover, nil
 }
 
-// runSide runs n processes at once; the wall time is that of all of them, the
-// peak the largest.
-func (b *bench) runSide(argv []string, n int) (sample, error) {
+// argv is the command line of a drover.
+func (b *bench) argv(model string, args []string) []string {
+	return append([]string{b.binary, "run", "go", "--model", "bench/" + model, "--yolo", "--format", "jsonl"}, args...)
+}
+
+// runSide runs the processes of a scenario at once; the wall time is that of
+// all of them, the peak the largest.
+func (b *bench) runSide(argv []string, s scenario) (sample, error) {
 	var mu sync.Mutex
 	var total sample
 	var failed error
 	var group sync.WaitGroup
 	began := time.Now()
-	for range n {
+	for range max(1, s.processes) {
 		group.Go(func() {
-			first, peak, err := b.runOne(argv)
+			one, err := b.runOne(argv, s.memory)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				failed = err
 			}
-			total.first = append(total.first, first)
-			total.peak = append(total.peak, peak)
+			total.add(one)
 		})
 	}
 	group.Wait()
 	total.wall = []time.Duration{time.Since(began)}
-	total.peak = []int64{slices.Max(total.peak)}
+	if len(total.peak) > 0 {
+		total.peak = []int64{slices.Max(total.peak)}
+	}
 	return total, failed
 }
 
 // runOne runs a process to its end and reads its output through a pipe.
-func (b *bench) runOne(argv []string) (first time.Duration, peak int64, err error) {
+func (b *bench) runOne(argv []string, look bool) (one sample, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = b.temp
+	cmd.Dir = b.work
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+b.config, "XDG_STATE_HOME="+filepath.Join(b.temp, "state"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, 0, err
+		return one, err
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return one, err
+	}
+	held := func() memory { return memory{} }
+	if look {
+		held = watchMemory(cmd.Process.Pid)
 	}
 	r := bufio.NewReaderSize(out, 1<<16)
 	_, readErr := r.Peek(1)
-	first = time.Since(began)
+	one.first = []time.Duration{time.Since(began)}
 	if readErr == nil {
 		_, _ = io.Copy(io.Discard, r) // a broken pipe shows in Wait
 	}
+	most := held()
 	if err := cmd.Wait(); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, stderr.String())
+		return one, fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, stderr.String())
 	}
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if ok {
-		peak = usage.Maxrss * 1024
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		one.peak = []int64{usage.Maxrss * 1024}
 	}
-	return first, peak, nil
+	if most.peak > 0 {
+		// Unlike the other one, this peak does not begin with that of bench.
+		one.peak = []int64{most.peak}
+	}
+	one.own, one.helpers = []int64{most.own}, []int64{most.helpers}
+	return one, nil
 }

@@ -26,7 +26,7 @@ func startServer() (*httptest.Server, error) {
 // response is streamed.
 type api struct {
 	result string
-	stream func(w io.Writer, text []string, commands []string, turn int)
+	stream func(w io.Writer, text []string, commands []m, turn int)
 }
 
 func play(a api) http.HandlerFunc {
@@ -48,8 +48,9 @@ func play(a api) http.HandlerFunc {
 	}
 }
 
-// answer is the conversation of a model name after that many tool results.
-func answer(model string, done int) (text, commands []string) {
+// answer is the conversation of a model name after that many tool results: a
+// text, or the arguments of the commands to run.
+func answer(model string, done int) (text []string, commands []m) {
 	kind, number, _ := strings.Cut(model, "-")
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -57,14 +58,19 @@ func answer(model string, done int) (text, commands []string) {
 	}
 	switch {
 	case kind == "turns" && done < n:
-		return nil, []string{"true"}
+		return nil, []m{{"cmd": "true"}}
 	case kind == "parallel" && done < n:
 		for range n {
-			commands = append(commands, "sleep 1")
+			commands = append(commands, m{"cmd": "sleep 1"})
+		}
+		return nil, commands
+	case kind == "sessions" && done < n:
+		for range n {
+			commands = append(commands, m{"cmd": "echo open; sleep 2", "tty": true})
 		}
 		return nil, commands
 	case kind == "output" && done == 0:
-		return nil, []string{fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", n)}
+		return nil, []m{{"cmd": fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", n)}}
 	case kind == "chunks":
 		for i := range n {
 			text = append(text, fmt.Sprintf("chunk %d ", i))
@@ -87,7 +93,7 @@ func event(w io.Writer, name string, v any) {
 
 type m = map[string]any
 
-var chatAPI = api{result: `"role":"tool"`, stream: func(w io.Writer, text, commands []string, turn int) {
+var chatAPI = api{result: `"role":"tool"`, stream: func(w io.Writer, text []string, commands []m, turn int) {
 	chunk := func(delta m, finish any) {
 		event(w, "", m{"id": "c", "object": "chat.completion.chunk", "choices": []any{m{"index": 0, "delta": delta, "finish_reason": finish}}})
 	}
@@ -105,7 +111,7 @@ var chatAPI = api{result: `"role":"tool"`, stream: func(w io.Writer, text, comma
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }}
 
-var responsesAPI = api{result: `"type":"function_call_output"`, stream: func(w io.Writer, text, commands []string, turn int) {
+var responsesAPI = api{result: `"type":"function_call_output"`, stream: func(w io.Writer, text []string, commands []m, turn int) {
 	send := func(v m) { event(w, v["type"].(string), v) }
 	send(m{"type": "response.created", "response": m{"id": "r", "status": "in_progress"}})
 	index := 0
@@ -130,7 +136,7 @@ var responsesAPI = api{result: `"type":"function_call_output"`, stream: func(w i
 	send(m{"type": "response.completed", "response": m{"id": "r", "status": "completed", "usage": m{"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}}})
 }}
 
-var messagesAPI = api{result: `"type":"tool_result"`, stream: func(w io.Writer, text, commands []string, turn int) {
+var messagesAPI = api{result: `"type":"tool_result"`, stream: func(w io.Writer, text []string, commands []m, turn int) {
 	send := func(v m) { event(w, v["type"].(string), v) }
 	send(m{"type": "message_start", "message": m{"id": "m", "type": "message", "role": "assistant", "content": []any{}, "model": "bench", "usage": m{"input_tokens": 100, "output_tokens": 1}}})
 	index := 0
@@ -156,10 +162,10 @@ var messagesAPI = api{result: `"type":"tool_result"`, stream: func(w io.Writer, 
 
 func callID(turn, i int) string { return fmt.Sprintf("call_%d_%d", turn, i) }
 
-func args(command string) string {
-	data, err := json.Marshal(map[string]string{"cmd": command})
+func args(command m) string {
+	data, err := json.Marshal(command)
 	if err != nil {
-		panic(err) // a map of strings always encodes
+		panic(err) // maps of strings and booleans always encode
 	}
 	return string(data)
 }
