@@ -15,21 +15,65 @@ import (
 	"drover/output/event"
 )
 
-// moment is when a signal meets a run: the run is there when ready is in the
-// stream.
+// moment is when a signal meets a run: as soon as ready is in the stream or, if
+// that is empty, a file of that name in the working folder.
 type moment struct {
 	responses []m
 	args      []string
-	ready     string
+	// config is the text of the config file.
+	config string
+	ready  string
 }
 
+const (
+	printed = `"delta":"ready`
+	opened  = "running with session ID"
+	// hanging is a program of the user's that never ends, and hides a child.
+	hanging = `(setsid env -i sh -c 'cd /; sleep 600.MARK &' &); touch ready; sleep 600.MARK`
+)
+
 var moments = map[string]moment{
-	"command":             {[]m{calls(command("echo ready; sleep 600.MARK")), says("Done.")}, nil, `"delta":"ready`},
-	"command that hides":  {[]m{calls(command("(setsid env -i sh -c 'cd /; sleep 600.MARK &' &); echo ready; sleep 600.MARK | cat")), says("Done.")}, nil, `"delta":"ready`},
-	"background session":  {[]m{calls(session("echo ready; sleep 600.MARK")), thinks()}, nil, `"type":"tool.result"`},
-	"session with a job":  {[]m{calls(session("set -m; sleep 600.MARK & echo ready; exec sleep 600.MARK")), thinks()}, nil, `"type":"tool.result"`},
-	"check":               {[]m{says("Done.")}, []string{"--check", "echo ready; sleep 600.MARK"}, `"delta":"ready`},
-	"several at the time": {[]m{calls(command("sleep 600.MARK"), command("(sleep 600.MARK)"), command("sleep 600.MARK & sleep 0.1; echo ready; wait")), says("Done.")}, nil, `"delta":"ready`},
+	"command":             {responses: []m{calls(command("echo ready; sleep 600.MARK")), says("Done.")}, ready: printed},
+	"command that hides":  {responses: []m{calls(command("(setsid env -i sh -c 'cd /; sleep 600.MARK &' &); echo ready; sleep 600.MARK | cat")), says("Done.")}, ready: printed},
+	"background session":  {responses: []m{calls(session("echo ready; sleep 600.MARK")), thinks()}, ready: opened},
+	"session with a job":  {responses: []m{calls(session("set -m; sleep 600.MARK & echo ready; exec sleep 600.MARK")), thinks()}, ready: opened},
+	"check":               {responses: []m{says("Done.")}, args: []string{"--check", "echo ready; sleep 600.MARK"}, ready: printed},
+	"several at the time": {responses: []m{calls(command("sleep 600.MARK"), command("(sleep 600.MARK)"), command("sleep 600.MARK & sleep 0.1; echo ready; wait")), says("Done.")}, ready: printed},
+	"hook at the start":   {responses: []m{says("Done.")}, config: hook("SessionStart")},
+	"hook before a call":  {responses: []m{calls(command("echo never; : MARK")), says("Done.")}, config: hook("PreToolUse")},
+	"hook after a call":   {responses: []m{calls(command("echo once; : MARK")), says("Done.")}, config: hook("PostToolUse")},
+	"hook at the end":     {responses: []m{says("Done.")}, config: hook("Stop")},
+}
+
+// hook is a config with a hook that hangs.
+func hook(event string) string {
+	return fmt.Sprintf("hooks: {%s: [{hooks: [{command: %q}]}]}\n", event, hanging)
+}
+
+// at prepares the run of a moment.
+func at(t *testing.T, in mode, w moment) *trial {
+	t.Helper()
+	d := newTrial(t, in, w.responses, w.args...)
+	if w.config != "" {
+		dir := filepath.Join(d.base, "config", "drover")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(d.fill(w.config)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// ready waits for the moment.
+func (d *trial) ready(w moment) *trial {
+	d.t.Helper()
+	if w.ready != "" {
+		return d.until(w.ready)
+	}
+	d.await("the program", func() bool { _, err := os.Stat(filepath.Join(d.work, "ready")); return err == nil })
+	return d
 }
 
 var exits = map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 143}
@@ -40,7 +84,7 @@ func TestSignalEndsEveryProcess(t *testing.T) {
 			for sig, want := range exits {
 				t.Run(fmt.Sprintf("%v, %s", sig, when), func(t *testing.T) {
 					t.Parallel()
-					d := newTrial(t, in, w.responses, w.args...).start().until(w.ready)
+					d := at(t, in, w).start().ready(w)
 					d.signal(sig)
 					stream := d.end(want)
 					end := checkStream(t, stream)
@@ -70,7 +114,7 @@ func TestFurtherSignalsWaitForNothing(t *testing.T) {
 			for n := 2; n <= 3; n++ {
 				t.Run(fmt.Sprintf("%d signals, %s", n, name), func(t *testing.T) {
 					t.Parallel()
-					d := newTrial(t, in, []m{calls(command(script)), says("Done.")}).start().until(`"delta":"ready`)
+					d := newTrial(t, in, []m{calls(command(script)), says("Done.")}).start().until(printed)
 					d.signal(syscall.SIGTERM)
 					d.await("the signal at the command", func() bool {
 						_, err := os.Stat(filepath.Join(d.work, "told"))
@@ -198,7 +242,7 @@ func TestExitTrapsRun(t *testing.T) {
 				}
 				d := newTrial(t, in, []m{calls(c.call), next}, c.args...).start()
 				if c.sig != 0 {
-					d.until(`"delta":"ready`).signal(c.sig)
+					d.until(printed).signal(c.sig)
 				}
 				stream := d.end(c.exit)
 				if !strings.Contains(string(stream), "ready") {
