@@ -9,21 +9,75 @@ import (
 // policy says.
 func (p *Policy) heuristic(act Action, c *command) Part {
 	if p.isKnownSafe(c) {
-		return p.defaultPart(act, Allow, "")
+		return p.defaultPart(act, Allow, "", basisSafe)
 	}
 	approval := p.settings.approval
 	if dangerous(c.words) {
 		switch {
-		case approval != "never":
-			return p.defaultPart(act, Ask, describe(&act)+" may destroy data")
+		case approval != approvalNever:
+			return p.defaultPart(act, Ask, describe(&act)+" may destroy data", basisApproval)
 		case !p.roots.free:
-			return p.defaultPart(act, Deny, describe(&act)+" may destroy data, and approvals are off")
+			return p.defaultPart(act, Deny, describe(&act)+" may destroy data, and approvals are off", basisApproval)
 		}
 	}
-	if approval == "untrusted" {
-		return p.defaultPart(act, Ask, describe(&act)+" is not known to be safe")
+	if approval == approvalUntrusted {
+		return p.defaultPart(act, Ask, describe(&act)+" is not known to be safe", basisApproval)
 	}
-	return p.defaultPart(act, Allow, "")
+	return p.defaultPart(act, Allow, "", basisApproval)
+}
+
+// The approval policies of the tool catalogue.
+const (
+	approvalUntrusted = "untrusted"
+	approvalOnFailure = "on-failure"
+	approvalOnRequest = "on-request"
+	approvalNever     = "never"
+	approvalGranular  = "granular"
+)
+
+// Granular says which kinds of questions may be asked under the approval
+// policy granular; the others are refused without being asked.
+type Granular struct {
+	// SandboxApproval are questions about commands and patches that no rule
+	// decides, and about leaving the sandbox.
+	SandboxApproval bool `json:"sandbox_approval"`
+	// Rules are the questions of ask rules.
+	Rules bool `json:"rules"`
+	// MCPElicitations are the questions that servers raise themselves.
+	MCPElicitations bool `json:"mcp_elicitations"`
+	// SkillApproval are questions about skills.
+	SkillApproval bool `json:"skill_approval"`
+	// RequestPermissions are the questions of the tool of that name.
+	RequestPermissions bool `json:"request_permissions"`
+}
+
+// silence refuses a question that the approval policy does not let be asked.
+func (p *Policy) silence(part *Part) {
+	if part.Effect != Ask {
+		return
+	}
+	banned := false
+	switch p.settings.approval {
+	case approvalNever:
+		banned = true
+	case approvalGranular:
+		g := &p.settings.granular
+		switch part.Action.Kind {
+		case KindExec, KindRead, KindWrite, KindDelete:
+			banned = !g.SandboxApproval
+		}
+		if part.basis == basisRule {
+			banned = !g.Rules
+		}
+	}
+	if !banned {
+		return
+	}
+	part.Effect = Deny
+	if part.Reason != "" {
+		part.Reason += ", and "
+	}
+	part.Reason += "approval: " + p.settings.approval + " lets nobody be asked"
 }
 
 // dangerous tells whether a command is rm with force, in any spelling of its

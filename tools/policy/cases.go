@@ -21,6 +21,8 @@ type Test struct {
 	Host  string
 	MCP   string
 	Agent string
+	// Mode is where the call is made; empty is where the policy is used.
+	Mode Mode
 	// Expect is the effect, Rule the rule that must decide; empty is any.
 	Expect Effect
 	Rule   string
@@ -35,7 +37,7 @@ func (p *Policy) CallOf(t Test) Call {
 	if len(p.roots.workspace) > 0 {
 		root = p.roots.workspace[0]
 	}
-	c := Call{Agent: t.Agent, Args: t.Args, Tool: t.Tool}
+	c := Call{Agent: t.Agent, Args: t.Args, Tool: t.Tool, Mode: t.Mode}
 	if t.Exec != "" {
 		c.Tool = "exec_command"
 		c.Actions = append(c.Actions, Exec(root, "bash", "-c", t.Exec))
@@ -82,6 +84,7 @@ func (p *parser) cases(n *yaml.Node) {
 			"host":   p.text(&t.Host),
 			"mcp":    p.text(&t.MCP),
 			"agent":  p.text(&t.Agent),
+			"mode":   choice(p, &t.Mode, "headless", "tty"),
 			"expect": choice(p, &t.Expect, "allow", "ask", "deny"),
 			"rule":   p.text(&t.Rule),
 		})

@@ -15,19 +15,36 @@ type RuleRef struct {
 	Layer  string `json:"layer"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
+	// OnAsk, OnDeny and MaxScope are what the rule sets for its questions and
+	// refusals; empty is what the policy says.
+	OnAsk    OnAsk  `json:"on_ask,omitempty"`
+	OnDeny   OnDeny `json:"on_deny,omitempty"`
+	MaxScope string `json:"max_scope,omitempty"`
+	// Network, Unsandboxed and TimeoutMS are what it sets for its commands.
+	Network     bool  `json:"network,omitempty"`
+	Unsandboxed bool  `json:"unsandboxed,omitempty"`
+	TimeoutMS   int64 `json:"timeout_ms,omitempty"`
 }
 
 // Rules returns the rules of the pool in the order of their sources.
 func (p *Policy) Rules() []RuleRef {
 	out := make([]RuleRef, 0, len(p.rules))
 	for _, r := range p.rules {
-		match := r.block.String()
-		for _, e := range r.except {
-			match += ", except " + e.String()
-		}
-		out = append(out, RuleRef{ID: r.id, Effect: r.effect, Match: match, Reason: r.reason, Layer: r.layer, File: r.file, Line: r.line})
+		out = append(out, r.ref())
 	}
 	return out
+}
+
+func (r *rule) ref() RuleRef {
+	match := r.block.String()
+	for _, e := range r.except {
+		match += ", except " + e.String()
+	}
+	return RuleRef{
+		ID: r.id, Effect: r.effect, Match: match, Reason: r.reason, Layer: r.layer, File: r.file, Line: r.line,
+		OnAsk: r.onAsk, OnDeny: r.onDeny, MaxScope: r.maxScope, Network: r.rights.network, Unsandboxed: r.rights.free,
+		TimeoutMS: r.rights.timeout.Milliseconds(),
+	}
 }
 
 // String returns the conditions in the words of the policy file.
@@ -65,12 +82,19 @@ func (b block) String() string {
 	}
 	add("host", hosts)
 	if len(b.server)+len(b.mcpTool) > 0 {
-		parts = append(parts, fmt.Sprintf("mcp: {server: %s, tool: %s}", list(patternTexts(b.server)), list(patternTexts(b.mcpTool))))
+		annotations := ""
+		if b.hints != nil {
+			annotations = ", annotations: {" + strings.Join(b.hints.names(), ", ") + "}"
+		}
+		parts = append(parts, fmt.Sprintf("mcp: {server: %s, tool: %s%s}", list(patternTexts(b.server)), list(patternTexts(b.mcpTool)), annotations))
 	}
 	for _, a := range b.args {
 		add("args /"+strings.Join(a.pointer, "/"), patternTexts(a.globs))
 	}
 	add("agent", b.agent)
+	if b.mode != "" {
+		parts = append(parts, "mode: "+string(b.mode))
+	}
 	return strings.Join(parts, " ")
 }
 

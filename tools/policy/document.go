@@ -157,16 +157,6 @@ func (p *parser) unknownKey(key *yaml.Node, what string, known fields) {
 	})
 }
 
-// unsupported returns a reader for keys of later versions: a file that relies
-// on one must not be half understood.
-func (p *parser) unsupported(key string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		p.problems = append(p.problems, problem{
-			line: n.Line, code: "policy_unsupported_key", why: fmt.Sprintf("the key %q is not supported by this version", key), fix: "remove the key",
-		})
-	}
-}
-
 func (p *parser) text(into *string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || n.Value == "" {
@@ -241,7 +231,7 @@ func (p *parser) pattern(n *yaml.Node, text string) pattern {
 	return pat
 }
 
-func (p *parser) globs(into *[]pathGlob, texts *[]string) func(*yaml.Node) {
+func (p *parser) globs(into *[]pathGlob) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		for _, text := range p.words(n) {
 			g, err := p.roots.newPathGlob(text)
@@ -250,9 +240,6 @@ func (p *parser) globs(into *[]pathGlob, texts *[]string) func(*yaml.Node) {
 				continue
 			}
 			*into = append(*into, g)
-			if texts != nil {
-				*texts = append(*texts, text)
-			}
 		}
 	}
 }
@@ -275,7 +262,7 @@ func (p *parser) top(n *yaml.Node) {
 		"network":            choice(p, &s.network, "allow", "deny"),
 		"locked":             p.boolean(&p.doc.locked),
 		"add_dirs":           p.addDirs,
-		"deny_read":          p.globs(&s.denyReadGlobs, &s.denyRead),
+		"deny_read":          p.denyRead,
 		"shell": func(n *yaml.Node) {
 			p.mapping(n, "shell", fields{
 				"opaque":   choice(p, &s.opaque, "allow", "ask", "deny"),
@@ -288,12 +275,55 @@ func (p *parser) top(n *yaml.Node) {
 }
 
 func (p *parser) approval(n *yaml.Node) {
-	if n.Kind == yaml.MappingNode || n.Value == "granular" {
-		p.problems = append(p.problems, problem{line: n.Line, code: "policy_unsupported_key",
-			why: "the approval policy granular is not supported by this version", fix: "use untrusted, on-failure, on-request or never"})
+	d := p.doc
+	if n.Kind == yaml.MappingNode {
+		d.approval = approvalGranular
+		table := n
+		if len(n.Content) == 2 && n.Content[0].Value == approvalGranular {
+			table = n.Content[1]
+		}
+		p.granular(table)
 		return
 	}
-	choice(p, &p.doc.approval, "untrusted", "on-failure", "on-request", "never")(n)
+	choice(p, &d.approval, approvalUntrusted, approvalOnFailure, approvalOnRequest, approvalNever, approvalGranular)(n)
+	if d.approval == approvalGranular {
+		// The word alone: whatever must be in the table may be asked.
+		d.granular = Granular{SandboxApproval: true, Rules: true, MCPElicitations: true}
+	}
+}
+
+// granular reads the table of the approval policy of that name.
+func (p *parser) granular(n *yaml.Node) {
+	g := &p.doc.granular
+	given := map[string]bool{}
+	known := fields{}
+	for name, into := range map[string]*bool{
+		"sandbox_approval": &g.SandboxApproval, "rules": &g.Rules, "mcp_elicitations": &g.MCPElicitations,
+		"skill_approval": &g.SkillApproval, "request_permissions": &g.RequestPermissions,
+	} {
+		known[name] = func(n *yaml.Node) {
+			given[name] = true
+			p.boolean(into)(n)
+		}
+	}
+	before := len(p.problems)
+	p.mapping(n, "approval", known)
+	if len(p.problems) > before {
+		return
+	}
+	for _, name := range []string{"sandbox_approval", "rules", "mcp_elicitations"} {
+		if !given[name] {
+			p.fail(n, "write: "+name+": true or false", "the key %q of approval is missing", name)
+		}
+	}
+}
+
+func (p *parser) denyRead(n *yaml.Node) {
+	var globs []pathGlob
+	p.globs(&globs)(n)
+	for _, g := range globs {
+		p.doc.denyRead = append(p.doc.denyRead, unreadable{glob: g, file: p.doc.name, layer: p.doc.layer, line: n.Line})
+	}
 }
 
 func (p *parser) safeEnv(n *yaml.Node) {

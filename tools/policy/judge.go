@@ -9,12 +9,12 @@ func (p *Policy) rulePart(a Action, r *rule) Part {
 		reason = `rule "` + r.id + `" says ` + string(r.effect)
 	}
 	return p.finish(Part{Action: a, Effect: r.effect, DecidedBy: byPolicy, RuleID: r.id, Layer: r.layer,
-		File: r.file, Line: r.line, Reason: reason, rule: r})
+		File: r.file, Line: r.line, Reason: reason, rule: r, basis: basisRule})
 }
 
 // defaultPart returns a part that no rule decides.
-func (p *Policy) defaultPart(a Action, effect Effect, why string) Part {
-	part := Part{Action: a, Effect: effect, DecidedBy: byDefault}
+func (p *Policy) defaultPart(a Action, effect Effect, why string, on basis) Part {
+	part := Part{Action: a, Effect: effect, DecidedBy: byDefault, basis: on}
 	if effect != Allow {
 		part.Reason = why
 	}
@@ -28,6 +28,19 @@ func (p *Policy) finish(part Part) Part {
 	}
 	if part.Effect == Ask || part.DecidedBy == byDefault {
 		part.Effect, part.DecidedBy, part.Reason = Allow, byYolo, ""
+	}
+	return part
+}
+
+// settle completes a part that was judged: an earlier answer turns its
+// question into an allow.
+func (p *Policy) settle(part Part, s *subject) Part {
+	if s.call.tracing {
+		met := p.met(s, &part)
+		part.met = &met
+	}
+	if part.Effect == Ask {
+		p.grant(&part, s)
 	}
 	return part
 }
@@ -48,9 +61,9 @@ func (p *Policy) judge(parts []Part, c *Call, a *Action) []Part {
 		s.action = &tool
 	}
 	if r := p.decidingRule(&s); r != nil {
-		return append(parts, p.rulePart(*a, r))
+		return append(parts, p.settle(p.rulePart(*a, r), &s))
 	}
-	return append(parts, p.defaultPart(*a, p.settings.defaultEffect, "no rule allows "+describe(a)))
+	return append(parts, p.settle(p.defaultPart(*a, p.settings.defaultEffect, "no rule allows "+describe(a), basisDefault), &s))
 }
 
 // decidingRule returns the rule that decides about the subject: a deny rule,
@@ -117,6 +130,13 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 	if len(a.Argv) == 0 {
 		return append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: "the command is empty"})
 	}
+	before := len(parts)
+	parts = p.judgeUnits(parts, c, a)
+	p.grantWhole(parts[before:], c, a)
+	return parts
+}
+
+func (p *Policy) judgeUnits(parts []Part, c *Call, a *Action) []Part {
 	for _, u := range p.analyse(a) {
 		switch {
 		case u.cmd != nil:
@@ -134,13 +154,13 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 			}
 		case u.wild:
 			if part, ok := p.wildPart(c, Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}, u.opaque); ok {
-				parts = append(parts, part)
+				parts = append(parts, p.settle(part, &subject{call: c, action: a, cmd: &command{wild: u.opaque}}))
 			}
 		case u.unread && p.hasRefusals():
-			parts = append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: u.opaque})
+			parts = append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: u.opaque, basis: basisOpaque})
 		default:
 			act := Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}
-			parts = append(parts, p.opaquePart(act, u.opaque))
+			parts = append(parts, p.settle(p.opaquePart(act, u.opaque), &subject{call: c, action: &act}))
 		}
 	}
 	return parts
@@ -149,30 +169,45 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 // opaquePart decides about something that cannot be judged by its words.
 func (p *Policy) opaquePart(a Action, why string) Part {
 	effect := p.settings.opaque
-	if p.settings.approval == "untrusted" && Ask.stricter(effect) {
+	if p.settings.approval == approvalUntrusted && Ask.stricter(effect) {
 		effect = Ask
 	}
-	return p.defaultPart(a, effect, why)
+	return p.defaultPart(a, effect, why, basisOpaque)
 }
 
 // judgeCommand judges one simple command; ok is false if nothing follows from
 // it.
 func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
-	c := u.cmd
-	act := Action{Kind: KindExec, Dir: c.shown, Argv: texts(c.words)}
-	s := subject{call: call, action: &act, cmd: c}
+	act := Action{Kind: KindExec, Dir: u.cmd.shown, Argv: texts(u.cmd.words)}
+	s := subject{call: call, action: &act, cmd: u.cmd}
+	if part, ok = p.commandPart(&s, u); ok {
+		part = p.settle(part, &s)
+	}
+	return part, ok
+}
+
+func (p *Policy) commandPart(s *subject, u *unit) (part Part, ok bool) {
+	c, act := s.cmd, *s.action
 	rules := p.set(KindExec)
-	if r := firstMatch(p, rules.deny, &s); r != nil {
+	if r := firstMatch(p, rules.deny, s); r != nil {
 		return p.rulePart(act, r), true
 	}
-	vouched := (c.wild != "" || c.alias) && !u.guess && p.vouched(&s)
-	if r := p.possibleRule(rules.deny, &s); r != nil && !vouched {
+	vouched := (c.wild != "" || c.alias) && !u.guess && p.vouched(s)
+	if r := p.possibleRule(rules.deny, s); r != nil && !vouched {
 		return p.possiblePart(act, r, c), true
 	}
-	asked := firstMatch(p, rules.ask, &s)
+	asked := firstMatch(p, rules.ask, s)
 	if asked == nil && !vouched {
-		if r := p.possibleRule(rules.ask, &s); r != nil && (c.opaque == "" || u.guess || p.settings.opaque != Deny) {
-			return p.possiblePart(act, r, c), true
+		if r := p.possibleRule(rules.ask, s); r != nil {
+			maybe := p.possiblePart(act, r, c)
+			if u.guess {
+				return maybe, true
+			}
+			// What the command certainly is may be refused whatever else it is.
+			if part, ok = p.unaskedPart(s, u); !ok || !part.Effect.stricter(maybe.Effect) {
+				part = maybe
+			}
+			return part, true
 		}
 	}
 	if asked == nil && u.guess {
@@ -181,16 +216,34 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 		}
 		return Part{}, false
 	}
-	if c.opaque == "" && c.env != nil && !p.allowsEnv(&s) {
+	if asked == nil {
+		return p.unaskedPart(s, u)
+	}
+	p.checkEnv(s)
+	if c.opaque != "" && p.settings.opaque == Deny && !u.guess {
+		return p.opaquePart(act, c.opaque), true
+	}
+	part = p.rulePart(act, asked)
+	if asked.rights != (rights{}) && asked.block.matches(p, s, false) {
+		part.rights = &asked.rights
+	}
+	return part, true
+}
+
+// checkEnv makes a command opaque that sets variables of which no rule says
+// that they are harmless.
+func (p *Policy) checkEnv(s *subject) {
+	c := s.cmd
+	if c.opaque == "" && c.env != nil && !p.allowsEnv(s) {
 		name, _, _ := strings.Cut(c.env[len(c.env)-1].text, "=")
 		c.opaque = "the variable " + name + " is not known to be harmless"
 	}
-	if asked != nil {
-		if c.opaque != "" && p.settings.opaque == Deny && !u.guess {
-			return p.opaquePart(act, c.opaque), true
-		}
-		return p.rulePart(act, asked), true
-	}
+}
+
+// unaskedPart judges a command that no deny or ask rule certainly names.
+func (p *Policy) unaskedPart(s *subject, u *unit) (part Part, ok bool) {
+	c, act := s.cmd, *s.action
+	p.checkEnv(s)
 	if c.function {
 		if !p.isShadowing(c.name()) {
 			// The body of the function was judged.
@@ -201,8 +254,10 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 	if c.opaque != "" {
 		return p.opaqueCommand(act, c), true
 	}
-	if r := firstMatch(p, rules.allow, &s); r != nil {
-		return p.rulePart(act, r), true
+	if r := firstMatch(p, p.set(KindExec).allow, s); r != nil {
+		part := p.rulePart(act, r)
+		part.rights = &r.rights
+		return part, true
 	}
 	switch {
 	case p.settings.approval != "":
@@ -210,7 +265,7 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 	case u.inside:
 		return p.opaquePart(act, "no rule allows "+describe(&act)+" inside a command substitution"), true
 	}
-	return p.defaultPart(act, p.settings.defaultEffect, "no rule allows "+describe(&act)), true
+	return p.defaultPart(act, p.settings.defaultEffect, "no rule allows "+describe(&act), basisDefault), true
 }
 
 // opaqueCommand decides about an opaque command: what shell.opaque says, and
@@ -265,34 +320,46 @@ type pathOrigin struct {
 // judgePath judges a path; decided tells whether a rule or the sandbox did.
 func (p *Policy) judgePath(c *Call, a *Action, from pathOrigin) (part Part, decided bool) {
 	s := subject{call: c, action: a}
+	part, decided = p.pathPart(&s, from)
+	return p.settle(part, &s), decided
+}
+
+func (p *Policy) pathPart(s *subject, from pathOrigin) (part Part, decided bool) {
+	a := s.action
 	rules := p.set(KindRead)
-	if r := firstMatch(p, rules.deny, &s); r != nil {
+	if r := firstMatch(p, rules.deny, s); r != nil {
 		return p.rulePart(*a, r), true
 	}
 	if a.Kind != KindRead {
-		if why := p.sandboxRefusal(&s, from); why != "" {
-			return Part{Action: *a, Effect: Deny, DecidedBy: bySandbox, Reason: why}, true
+		if why := p.sandboxRefusal(s, from); why != "" {
+			return Part{Action: *a, Effect: Deny, DecidedBy: bySandbox, Reason: why, basis: basisSandbox}, true
 		}
 	}
-	if r := firstMatch(p, rules.ask, &s); r != nil {
-		return p.rulePart(*a, r), true
+	for _, list := range [2][]*rule{rules.ask, rules.allow} {
+		if r := firstMatch(p, list, s); r != nil {
+			return p.rulePart(*a, r), true
+		}
 	}
-	if r := firstMatch(p, rules.allow, &s); r != nil {
-		return p.rulePart(*a, r), true
-	}
-	effect := p.settings.defaultEffect
-	inside := p.roots.inWorkspace(a)
+	effect, on := p.unmatchedPath(a, from)
+	return p.defaultPart(*a, effect, "no rule allows "+describe(a), on), false
+}
+
+// unmatchedPath decides about a path that no rule names.
+func (p *Policy) unmatchedPath(a *Action, from pathOrigin) (Effect, basis) {
+	approval := p.settings.approval
 	switch {
-	case a.Kind == KindRead && from.implied && inside,
-		a.Kind == KindRead && from.redirect && p.settings.approval != "",
-		a.Kind == KindRead && effect == Ask && inside:
-		effect = Allow
-	case a.Kind != KindRead && p.settings.approval == "untrusted":
-		effect = Ask
-	case a.Kind != KindRead && p.settings.approval != "":
-		effect = Allow
+	case a.Kind != KindRead && approval == approvalUntrusted:
+		return Ask, basisApproval
+	case from.redirect && !p.roots.inWorkspace(a) && p.roots.allBelow(p.roots.private, a):
+		// What a command puts there is gone with the run.
+		return Allow, basisPrivate
+	case a.Kind == KindRead && from.redirect && approval != "",
+		a.Kind != KindRead && approval != "":
+		return Allow, basisApproval
+	case a.Kind == KindRead && (from.implied || p.settings.defaultEffect == Ask) && p.roots.inWorkspace(a):
+		return Allow, basisWorkspace
 	}
-	return p.defaultPart(*a, effect, "no rule allows "+describe(a)), false
+	return p.settings.defaultEffect, basisDefault
 }
 
 // sandboxRefusal returns why a path cannot be written whatever the default,

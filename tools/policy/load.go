@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"drover/output/fault"
@@ -25,7 +26,8 @@ type Sources struct {
 	// Flags are the files named on the command line; each must exist.
 	Flags []string
 	// User is the user's file, and Generated the one that "always" answers
-	// are written to. Neither need exist.
+	// are written to: its allow rules answer questions, too. Neither need
+	// exist.
 	User, Generated string
 	// Project is the repository's file, if there is one. Unless TrustProject
 	// is set it can only tighten.
@@ -47,6 +49,9 @@ type Sources struct {
 	MaxDenials int
 	// Preset stands in for a missing policy; empty is workspace.
 	Preset string
+	// TTY says that a person can be asked at a terminal; rules with a mode
+	// look at it.
+	TTY bool
 	// Yolo allows everything that no deny rule and no protection forbids.
 	Yolo bool
 	// Tools are names of tools beyond the catalogue that rules may name.
@@ -141,7 +146,7 @@ func (l *loader) files() error {
 	}
 	for _, d := range l.docs[before:] {
 		// Answers add to a policy; they do not stand in for one.
-		d.stands = false
+		d.stands, d.generated = false, true
 	}
 	return l.file(s.Project, layerProject, false)
 }
@@ -266,7 +271,10 @@ func (l *loader) pool(preset string, flagged []*rule) (*Policy, error) {
 	s := &l.sources
 	p := &Policy{
 		byKind: map[Kind]*ruleSet{}, env: s.Env, preset: preset,
-		yolo: s.Yolo || preset == presetYolo,
+		yolo: s.Yolo || preset == presetYolo, mode: ModeHeadless, parsers: &sync.Pool{}, tools: s.Tools,
+	}
+	if s.TTY {
+		p.mode = ModeTTY
 	}
 	locked := l.lock()
 	if p.yolo && locked != nil {
@@ -288,6 +296,9 @@ func (l *loader) pool(preset string, flagged []*rule) (*Policy, error) {
 			d.reportIgnored(p)
 		}
 		p.rules = append(p.rules, rules...)
+		if d.generated {
+			p.granted = append(p.granted, allowing(rules)...)
+		}
 		p.tests = append(p.tests, d.tests...)
 		if d.network == Deny && !d.builtin {
 			p.closesNetwork = append(p.closesNetwork, d.name)
@@ -340,6 +351,7 @@ func (p *Policy) withoutAllow(rules []*rule, source string) []*rule {
 			r.onDeny = ""
 		}
 		r.onAsk = ""
+		r.rights.network, r.rights.free = false, false
 		kept = append(kept, r)
 	}
 	if dropped > 0 {
@@ -348,13 +360,26 @@ func (p *Policy) withoutAllow(rules []*rule, source string) []*rule {
 	return kept
 }
 
+func allowing(rules []*rule) []*rule {
+	var out []*rule
+	for _, r := range rules {
+		if r.effect == Allow {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// denyReadID is the id of the rules that deny_read makes.
+const denyReadID = "deny_read"
+
 // index sorts the rules by the kind of action they are about.
 func (p *Policy) index() {
-	for i, glob := range p.settings.denyRead {
-		g := p.settings.denyReadGlobs[i]
+	for _, d := range p.settings.denyRead {
 		p.rules = append(p.rules, &rule{
-			block: block{kind: KindRead, access: accessRead, path: []pathGlob{g}},
-			id:    "deny_read", effect: Deny, reason: fmt.Sprintf("deny_read names %q", glob),
+			block: block{kind: KindRead, access: accessRead, path: []pathGlob{d.glob}},
+			id:    denyReadID, effect: Deny, reason: fmt.Sprintf("deny_read names %q", d.glob.text),
+			file: d.file, layer: d.layer, line: d.line,
 		})
 	}
 	for _, r := range p.rules {
@@ -382,7 +407,7 @@ func (p *Policy) index() {
 	}
 	for _, dir := range p.roots.protected {
 		for _, r := range p.set(KindRead).allow {
-			if r.access&accessWrite == 0 {
+			if r.access&accessWrite == 0 || r.mode != "" && r.mode != p.mode {
 				continue
 			}
 			for _, g := range r.path {

@@ -78,12 +78,23 @@ func TestMistakesAreLoadErrors(t *testing.T) {
 		{"star in host", "rules: [{id: a, effect: deny, host: ['a.*.b']}]", "policy_invalid", "star", ""},
 		{"exception of another kind", "rules: [{id: a, effect: deny, argv: [x], except: [{path: [y]}]}]", "policy_invalid", "something else", ""},
 		{"unknown key in exception", "rules: [{id: a, effect: deny, argv: [x], except: [{argvv: [y]}]}]", "policy_unknown_key", "argvv", `"argv"`},
-		{"mode", "rules: [{id: a, effect: deny, argv: [x], mode: tty}]", "policy_unsupported_key", `"mode" is not supported by this version`, ""},
-		{"sandbox", "rules: [{id: a, effect: allow, argv: [x], sandbox: off}]", "policy_unsupported_key", "sandbox", ""},
-		{"network of rule", "rules: [{id: a, effect: allow, argv: [x], network: true}]", "policy_unsupported_key", "network", ""},
-		{"timeout", "rules: [{id: a, effect: ask, argv: [x], timeout: 5s}]", "policy_unsupported_key", "timeout", ""},
-		{"granular", "approval: {rules: true}\n", "policy_unsupported_key", "granular", ""},
-		{"annotations", "rules: [{id: a, effect: allow, mcp: {server: x, annotations: {readOnlyHint: true}}}]", "policy_unsupported_key", "annotations", ""},
+		{"mode", "rules: [{id: a, effect: deny, argv: [x], mode: screen}]", "policy_invalid", `unknown value "screen"`, "headless, tty"},
+		{"sandbox on", "rules: [{id: a, effect: allow, argv: [x], sandbox: read-only}]", "policy_invalid", "can only switch the sandbox off", "sandbox: off"},
+		{"sandbox of deny", "rules: [{id: a, effect: deny, argv: [x], sandbox: off}]", "policy_invalid", `the rule "a" denies, so that sandbox has no effect`, "remove"},
+		{"network of deny", "rules: [{id: a, effect: deny, argv: [x], network: true}]", "policy_invalid", "network has no effect", "remove"},
+		{"network of path", "rules: [{id: a, effect: allow, path: [x], network: true}]", "policy_invalid", "network is for commands", "argv"},
+		{"network is text", "rules: [{id: a, effect: allow, argv: [x], network: allow}]", "policy_invalid", "expected true or false", ""},
+		{"timeout of deny", "rules: [{id: a, effect: deny, argv: [x], timeout: 5s}]", "policy_invalid", "timeout has no effect", ""},
+		{"timeout of tool", "rules: [{id: a, effect: allow, tool: [spawn_agent], timeout: 5s}]", "policy_invalid", "timeout is for commands", ""},
+		{"timeout without unit", "rules: [{id: a, effect: allow, argv: [x], timeout: 5}]", "policy_invalid", `expected a duration, found "5"`, "10m"},
+		{"timeout of nothing", "rules: [{id: a, effect: allow, argv: [x], timeout: 0s}]", "policy_invalid", "expected a duration", ""},
+		{"granular without keys", "approval: {rules: true}\n", "policy_invalid", `the key "sandbox_approval" of approval is missing`, ""},
+		{"granular typo", "approval: {rule: true, sandbox_approval: true, mcp_elicitations: true}\n", "policy_unknown_key", `"rule"`, `"rules"`},
+		{"granular text", "approval: {rules: yes, sandbox_approval: true, mcp_elicitations: true}\n", "policy_invalid", "expected true or false", ""},
+		{"approval", "approval: sometimes\n", "policy_invalid", `unknown value "sometimes"`, "granular"},
+		{"annotation", "rules: [{id: a, effect: allow, mcp: {server: x, annotations: {readonlyHint: true}}}]", "policy_unknown_key", "readonlyHint", `"readOnlyHint"`},
+		{"no annotations", "rules: [{id: a, effect: allow, mcp: {server: x, annotations: {}}}]", "policy_invalid", "annotations is empty", ""},
+		{"only annotations", "rules: [{id: a, effect: allow, mcp: {annotations: {readOnlyHint: true}}}]", "policy_invalid", "names no server", ""},
 		{"alias", "a: &a [x]\nrules: *a\n", "policy_invalid", "anchors and aliases", ""},
 		{"tag", "default: !!str deny\n", "policy_invalid", "tag", ""},
 		{"two documents", "version: 1\n---\nversion: 1\n", "policy_invalid", "several documents", ""},
@@ -366,7 +377,7 @@ rules:
 	}
 }
 
-func FuzzLoader(f *testing.F) {
+func FuzzLoad(f *testing.F) {
 	f.Add([]byte(allowStatus))
 	f.Add([]byte("\xef\xbb\xbfversion: 1\nrules: [{id: a, effect: deny, path: ['**/[a-z]{b,c}'], access: write, except: [{path: x}]}]"))
 	f.Add([]byte("a: &a [*a, *a]\n"))

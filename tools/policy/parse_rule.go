@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
@@ -46,9 +47,9 @@ func (p *parser) rule(n *yaml.Node) *rule {
 	known["on_ask"] = choice(p, &r.onAsk, "deny", "fail", "defer", "approver")
 	known["max_scope"] = choice(p, &r.maxScope, "once", "session", "always")
 	known["except"] = func(n *yaml.Node) { r.except = p.exceptions(n) }
-	for _, key := range []string{"mode", "timeout", "network", "sandbox"} {
-		known[key] = p.unsupported(key)
-	}
+	known["network"] = p.boolean(&r.rights.network)
+	known["sandbox"] = func(n *yaml.Node) { p.sandboxOff(n, r) }
+	known["timeout"] = func(n *yaml.Node) { p.timeout(n, r) }
 	before := len(p.problems)
 	p.mapping(n, "a rule", known)
 	if len(p.problems) > before {
@@ -68,8 +69,51 @@ func (p *parser) rule(n *yaml.Node) *rule {
 	default:
 		r.kind = kind
 		p.exceptKinds(n, r)
+		p.checkRights(n, r)
 	}
 	return r
+}
+
+// checkRights refuses rights that could never be given: a refusal runs nothing,
+// and only commands run in the sandbox.
+func (p *parser) checkRights(n *yaml.Node, r *rule) {
+	for _, key := range []string{"network", "sandbox", "timeout"} {
+		value := child(n, key)
+		switch {
+		case value == nil:
+		case r.effect == Deny:
+			p.fail(value, "remove the key, or write another rule that allows", "the rule %q denies, so that %s has no effect", r.id, key)
+		case r.kind != KindExec:
+			p.fail(value, "write it on a rule with argv", "%s is for commands, and the rule %q is about something else", key, r.id)
+		}
+	}
+}
+
+// child returns the value of a key, or nil.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func (p *parser) sandboxOff(n *yaml.Node, r *rule) {
+	if n.Kind != yaml.ScalarNode || n.Value != "off" {
+		p.fail(n, "write: sandbox: off, or leave the key out", "a rule can only switch the sandbox off, found %s", nodeName(n))
+		return
+	}
+	r.rights.free = true
+}
+
+func (p *parser) timeout(n *yaml.Node, r *rule) {
+	d, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || d <= 0 {
+		p.fail(n, "write a number with its unit: 90s, 10m", "expected a duration, found %s", nodeName(n))
+		return
+	}
+	r.rights.timeout = d
 }
 
 // conditions returns the readers of the keys that a rule and an exception
@@ -80,10 +124,11 @@ func (p *parser) conditions(b *block) fields {
 		"argv":     func(n *yaml.Node) { p.argv(n, b) },
 		"argv_any": p.patterns(&b.argvAny), "argv_none": p.patterns(&b.argvNone),
 		"argv_exact": p.boolean(&b.argvExact),
-		"path":       p.globs(&b.path, nil),
+		"path":       p.globs(&b.path),
 		"access":     func(n *yaml.Node) { p.access(n, b) },
 		"args":       func(n *yaml.Node) { p.args(n, b) },
 		"agent":      func(n *yaml.Node) { p.agents(n, b) },
+		"mode":       choice(p, &b.mode, "headless", "tty"),
 		"host":       func(n *yaml.Node) { p.hosts(n, b) },
 		"mcp":        func(n *yaml.Node) { p.mcp(n, b) },
 	}
@@ -102,7 +147,7 @@ func (p *parser) exceptions(n *yaml.Node) []block {
 		if clash != "" {
 			p.fail(item, "write one exception for each kind", "the exception mixes %s", clash)
 		}
-		if kind == "" && len(b.agent) == 0 {
+		if kind == "" && len(b.agent) == 0 && b.mode == "" {
 			p.fail(item, "add a condition", "the exception is empty")
 		}
 		if kind == KindTool && len(b.tool) == 0 {
@@ -270,7 +315,7 @@ func (p *parser) mcp(n *yaml.Node, b *block) {
 	p.mapping(n, "mcp", fields{
 		"server":      p.patterns(&b.server),
 		"tool":        p.patterns(&b.mcpTool),
-		"annotations": p.unsupported("annotations"),
+		"annotations": func(n *yaml.Node) { p.annotations(n, b) },
 	})
 	if len(b.server) == 0 && len(b.mcpTool) == 0 && len(p.problems) == 0 {
 		p.fail(n, "write: mcp: {server: NAME, tool: [GLOB]}", "mcp names no server")

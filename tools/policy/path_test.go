@@ -181,7 +181,7 @@ func TestPatchesFollowTheApprovalPolicy(t *testing.T) {
 	}
 }
 
-func FuzzPathMatcher(f *testing.F) {
+func FuzzPath(f *testing.F) {
 	f.Add("src/**", "/w/src/a", "/etc/passwd")
 	f.Add("**/{a,b}*[c-d]", "/w/x/../ac", "")
 	f.Add("/w/.git/**", "/w/.git/./config", "/w//x")

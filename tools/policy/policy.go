@@ -13,11 +13,17 @@
 // -e, make, or a script run by its own name) is not read: rules match them by
 // name only, and the sandbox bounds them.
 //
-// The package is not responsible for carrying a decision out: answers,
-// grants, counting refusals and the kernel sandbox live elsewhere. It knows
-// tools only by name. It reads files in Load and nothing anywhere else:
-// look-ups on PATH and real names of paths are handed in. A Policy does not
-// change after Load and may be used by many goroutines.
+// An answer that holds longer than one call is a grant: a rule of its own that
+// turns a question into an allow, and never a refusal. Grants holds those of a
+// session, AppendGenerated writes those that outlive it, and Propose makes the
+// small rules that an answer may choose from.
+//
+// The package is not responsible for carrying a decision out: asking, counting
+// refusals and the kernel sandbox live elsewhere. It knows tools only by name.
+// It reads files in Load, once: a file that changes while a run goes on changes
+// nothing before the next run. AppendGenerated alone writes one; everything
+// else is handed in, such as look-ups on PATH and real names of paths. A Policy
+// does not change after Load and may be used by many goroutines.
 package policy
 
 import (
@@ -92,6 +98,15 @@ func (o OnDeny) rank() int {
 	return 0
 }
 
+// Mode is whether a person can be asked at a terminal.
+type Mode string
+
+// The modes.
+const (
+	ModeHeadless Mode = "headless"
+	ModeTTY      Mode = "tty"
+)
+
 // Kind is what an action touches.
 type Kind string
 
@@ -125,6 +140,10 @@ type Action struct {
 	Host string
 	// Server is the server of an mcp action.
 	Server string
+	// Annotations are what the server says of the tool of an mcp action. They
+	// count only if Trusted says that the configuration trusts the server.
+	Annotations *Annotations
+	Trusted     bool
 }
 
 // Exec returns the action of running argv in the absolute folder dir.
@@ -156,6 +175,15 @@ type Call struct {
 	// Actions are judged one by one. Without any, only a deny or ask rule that
 	// names the tool stops the call.
 	Actions []Action
+	// Mode is what rules with a mode are compared with; empty is that of the
+	// policy.
+	Mode Mode
+	// Grants are the answers that hold for the session of the call; nil is
+	// none.
+	Grants *Grants
+
+	// tracing says that every part lists the rules that it met.
+	tracing bool
 }
 
 // The deciders of a verdict.
@@ -164,6 +192,7 @@ const (
 	byDefault = "default"
 	bySandbox = "sandbox"
 	byYolo    = "yolo"
+	byGrant   = "grant"
 )
 
 // Part is one judged action.
@@ -171,7 +200,8 @@ type Part struct {
 	Action Action
 	Effect Effect
 	// DecidedBy is policy (a rule), default, sandbox (a protected folder or
-	// a place outside the writable roots) or yolo.
+	// a place outside the writable roots), yolo, or grant (an earlier answer,
+	// which RuleID names).
 	DecidedBy string
 	// RuleID, Layer, File and Line name the rule that decided, if one did.
 	RuleID, Layer, File string
@@ -179,13 +209,18 @@ type Part struct {
 	// Reason is one clause for the model.
 	Reason string
 
-	rule *rule
+	rule  *rule
+	basis basis
+	// rights are those of the rule, if it certainly is about the command.
+	rights *rights
+	// met are the rules that the action met, if the call is traced.
+	met *[]RuleMatch
 }
 
 // Verdict is the decision on a call.
 type Verdict struct {
 	Effect Effect
-	// DecidedBy is policy (a rule), default, sandbox or yolo.
+	// DecidedBy is policy (a rule), default, sandbox, yolo or grant.
 	DecidedBy string
 	// RuleID, Layer, File and Line name the rule that decided, if one did.
 	RuleID, Layer, Reason, File string
@@ -194,12 +229,13 @@ type Verdict struct {
 	OnDeny OnDeny
 	// OnAsk says what becomes of the question if the effect is ask.
 	OnAsk OnAsk
-	// MaxScope is the longest life of a yes that the rule grants; empty is no
-	// limit.
+	// MaxScope is the longest life of a yes, once, session or always: the
+	// shortest that a rule which asks sets. Empty is no limit.
 	MaxScope string
 	// Network, Unsandboxed and Timeout are what the deciding rules set for the
-	// commands of the call. They hold only if every command was allowed by a
-	// rule that says so; the shortest timeout counts, 0 is none.
+	// commands of the call. The first two hold only if a rule that says so
+	// decided about every command; of several timeouts the shortest counts, and
+	// 0 is none. What an ask rule sets holds once the answer is yes.
 	Network, Unsandboxed bool
 	Timeout              time.Duration
 	// Action is the action that decided.
@@ -218,13 +254,18 @@ type Policy struct {
 	settings settings
 	roots    rootSet
 	env      Env
+	mode     Mode
 	yolo     bool
-	preset   string
-	layers   []LayerRef
-	sha256   string
-	tests    []Test
-	notices  []string
-	parsers  sync.Pool
+	// granted are the "always" answers: they are in the pool as well.
+	granted []*rule
+	// tools are names of tools beyond the catalogue.
+	tools   []string
+	preset  string
+	layers  []LayerRef
+	sha256  string
+	tests   []Test
+	notices []string
+	parsers *sync.Pool
 	// closesNetwork are the files behind ClosesNetwork.
 	closesNetwork []string
 }
@@ -244,14 +285,15 @@ func (p *Policy) Decide(c Call) Verdict {
 	if c.Agent == "" {
 		c.Agent = "/root"
 	}
-	c.Tool = canonicalTool(c.Tool)
-	if r := p.toolRule(&c, p.set(KindTool).deny); r != nil {
-		part := p.rulePart(Tool(c.Tool, c.Args), r)
-		return p.verdict([]Part{part})
+	if c.Mode == "" {
+		c.Mode = p.mode
 	}
+	c.Tool = canonicalTool(c.Tool)
 	var parts []Part
-	if r := p.toolRule(&c, p.set(KindTool).ask); r != nil {
-		parts = append(parts, p.rulePart(Tool(c.Tool, c.Args), r))
+	if part, ok := p.toolPart(&c); ok {
+		if parts = append(parts, part); part.Effect == Deny {
+			return p.verdict(parts)
+		}
 	}
 	if len(c.Actions) == 0 {
 		if len(parts) == 0 {
@@ -273,6 +315,7 @@ func (p *Policy) Decide(c Call) Verdict {
 func (p *Policy) verdict(parts []Part) Verdict {
 	best := 0
 	for i := range parts {
+		p.silence(&parts[i])
 		if parts[i].Effect.stricter(parts[best].Effect) {
 			best = i
 		}
@@ -283,13 +326,14 @@ func (p *Policy) verdict(parts []Part) Verdict {
 		Reason: d.Reason, File: d.File, Line: d.Line, Action: d.Action, Parts: parts,
 		OnAsk: p.onAskOf(d.rule), OnDeny: p.onDenyOf(d.rule),
 	}
-	if d.rule != nil {
-		v.MaxScope = d.rule.maxScope
-	}
+	v.Network, v.Unsandboxed, v.Timeout = rightsOf(parts)
 	// A refusal that was expected must not hide one that counts.
 	for i := range parts {
 		if parts[i].Effect == Allow {
 			continue
+		}
+		if r := parts[i].rule; r != nil && parts[i].Effect == Ask {
+			v.MaxScope = shorterScope(v.MaxScope, r.maxScope)
 		}
 		if w := p.onDenyOf(parts[i].rule); w.rank() > v.OnDeny.rank() {
 			v.OnDeny = w
@@ -317,14 +361,43 @@ func (p *Policy) onAskOf(r *rule) OnAsk {
 	return p.OnAsk()
 }
 
-// toolRule returns the first of the rules that stops the call because of its
-// tool's name or arguments, whatever actions it declares, or nil.
-func (p *Policy) toolRule(c *Call, rules []*rule) *rule {
-	if len(rules) == 0 {
-		return nil
+// toolPart judges the call by its tool's name and arguments, whatever actions
+// it declares; ok is false if no rule stops it.
+func (p *Policy) toolPart(c *Call) (part Part, ok bool) {
+	rules := p.set(KindTool)
+	if len(rules.deny)+len(rules.ask) == 0 {
+		return Part{}, false
 	}
 	a := Tool(c.Tool, c.Args)
-	return firstMatch(p, rules, &subject{call: c, action: &a})
+	s := subject{call: c, action: &a}
+	for _, list := range [2][]*rule{rules.deny, rules.ask} {
+		if r := firstMatch(p, list, &s); r != nil {
+			return p.settle(p.rulePart(a, r), &s), true
+		}
+	}
+	return Part{}, false
+}
+
+// rightsOf joins what the rules set for the commands of a call.
+func rightsOf(parts []Part) (network, unsandboxed bool, timeout time.Duration) {
+	network, unsandboxed = true, true
+	commands := 0
+	for i := range parts {
+		if parts[i].Action.Kind != KindExec {
+			continue
+		}
+		commands++
+		r := parts[i].rights
+		if r == nil {
+			network, unsandboxed = false, false
+			continue
+		}
+		network, unsandboxed = network && r.network, unsandboxed && r.free
+		if r.timeout > 0 && (timeout == 0 || r.timeout < timeout) {
+			timeout = r.timeout
+		}
+	}
+	return network && commands > 0, unsandboxed && commands > 0, timeout
 }
 
 // Denied tells whether the tool is refused whatever its arguments and whoever
@@ -332,7 +405,7 @@ func (p *Policy) toolRule(c *Call, rules []*rule) *rule {
 func (p *Policy) Denied(tool string) bool {
 	tool = canonicalTool(tool)
 	for _, r := range p.set(KindTool).deny {
-		if len(r.except) == 0 && len(r.args) == 0 && len(r.agent) == 0 && anyPattern(r.tool, tool) {
+		if (r.mode == "" || r.mode == p.mode) && len(r.except) == 0 && len(r.args) == 0 && len(r.agent) == 0 && anyPattern(r.tool, tool) {
 			return true
 		}
 	}
@@ -371,8 +444,17 @@ func (p *Policy) OnSandboxRefusal() OnDeny {
 func (p *Policy) MaxDenials() int { return p.settings.maxDenials }
 
 // Approval returns the approval policy that decides unmatched commands and
-// patches: untrusted, on-failure, on-request, never, or empty.
+// patches: untrusted, on-failure, on-request, never, granular, or empty.
 func (p *Policy) Approval() string { return p.settings.approval }
+
+// Granular returns which kinds of questions may be asked; ok is false if the
+// approval policy is not granular.
+func (p *Policy) Granular() (g Granular, ok bool) {
+	return p.settings.granular, p.settings.approval == approvalGranular
+}
+
+// Mode returns what rules with a mode are compared with.
+func (p *Policy) Mode() Mode { return p.mode }
 
 // Network tells whether commands have the network.
 func (p *Policy) Network() bool { return p.settings.network == Allow }
@@ -386,7 +468,13 @@ func (p *Policy) AddDirs() []string { return append([]string(nil), p.settings.ad
 
 // DenyRead returns the globs of files that nobody may read: absolute ones, or
 // relative to the workspace.
-func (p *Policy) DenyRead() []string { return append([]string(nil), p.settings.denyRead...) }
+func (p *Policy) DenyRead() []string {
+	var out []string
+	for _, d := range p.settings.denyRead {
+		out = append(out, d.glob.text)
+	}
+	return out
+}
 
 // Unprotected returns the absolute protected folders whose protection a rule
 // lifts by naming them.

@@ -9,6 +9,7 @@ import (
 type settings struct {
 	defaultEffect    Effect
 	approval         string
+	granular         Granular
 	onAsk            OnAsk
 	onDeny           OnDeny
 	onSandboxRefusal OnDeny
@@ -17,8 +18,14 @@ type settings struct {
 	safeEnv          []pattern
 	network          Effect
 	addDirs          []string
-	denyRead         []string
-	denyReadGlobs    []pathGlob
+	denyRead         []unreadable
+}
+
+// unreadable is one glob of deny_read and where it stands.
+type unreadable struct {
+	glob        pathGlob
+	file, layer string
+	line        int
 }
 
 // defaultSafeEnv are variables that may be set in front of any command.
@@ -37,6 +44,8 @@ type document struct {
 	widens bool
 	// builtin documents are presets.
 	builtin bool
+	// generated says that the document holds "always" answers.
+	generated bool
 }
 
 func (d *document) describe() string {
@@ -121,7 +130,7 @@ func (s *settings) widen(d *settings) {
 		s.network = d.network
 	}
 	if s.approval == "" {
-		s.approval = d.approval
+		s.approval, s.granular = d.approval, d.granular
 	}
 	if s.onAsk == "" {
 		s.onAsk = d.onAsk
@@ -157,5 +166,4 @@ func (s *settings) tightenCommon(d *settings) {
 		s.maxDenials = d.maxDenials
 	}
 	s.denyRead = append(s.denyRead, d.denyRead...)
-	s.denyReadGlobs = append(s.denyReadGlobs, d.denyReadGlobs...)
 }

@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/bmatcuk/doublestar/v4"
+import (
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
 
 // rule is one rule of the pool.
 type rule struct {
@@ -11,9 +15,18 @@ type rule struct {
 	onDeny     OnDeny
 	onAsk      OnAsk
 	maxScope   string
+	rights     rights
 	file       string
 	layer      string
 	line       int
+}
+
+// rights are what a rule sets for the commands that it lets run.
+type rights struct {
+	// network opens the network, free leaves the sandbox.
+	network, free bool
+	// timeout ends the command; 0 is none.
+	timeout time.Duration
 }
 
 // access is the set of ways in which a path rule applies.
@@ -52,9 +65,11 @@ type block struct {
 	access    access
 	args      []argument
 	agent     []string
+	mode      Mode
 	host      []hostPattern
 	server    []pattern
 	mcpTool   []pattern
+	hints     hints
 }
 
 // argument is a condition on one value of the call's arguments.
@@ -92,6 +107,9 @@ func (r *rule) matches(p *Policy, s *subject) bool {
 
 func (b *block) matches(p *Policy, s *subject, suspicious bool) bool {
 	if b.kind != "" && b.kind != ruleKind(s.action.Kind) {
+		return false
+	}
+	if b.mode != "" && b.mode != s.call.Mode {
 		return false
 	}
 	if len(b.agent) > 0 && !matchAgent(b.agent, s.call.Agent) {
@@ -143,7 +161,8 @@ func (b *block) matchesAction(p *Policy, s *subject, suspicious bool) bool {
 		return len(b.host) == 0 || matchHost(b.host, a.Host)
 	case KindMCP:
 		return (len(b.server) == 0 || anyPattern(b.server, a.Server)) &&
-			(len(b.mcpTool) == 0 || anyPattern(b.mcpTool, a.Tool))
+			(len(b.mcpTool) == 0 || anyPattern(b.mcpTool, a.Tool)) &&
+			(b.hints == nil || b.hints.match(a, suspicious))
 	}
 	return false
 }

@@ -37,7 +37,8 @@ func KnownTool(name string) bool { return slices.Contains(catalogue, canonicalTo
 // manualOrder are the keys of a rule in the order of the manual, which is
 // that of their use.
 var manualOrder = []string{"id", "effect", "reason", "tool", "argv", "argv_any", "argv_none", "argv_exact", "path",
-	"access", "host", "mcp", "args", "agent", "except", "max_scope", "on_deny", "on_ask"}
+	"access", "host", "mcp", "args", "agent", "mode", "except", "max_scope", "on_deny", "on_ask", "timeout", "network",
+	"sandbox"}
 
 // byUse compares two keys: those of a rule as in the manual, then others by
 // name.

@@ -1,0 +1,252 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Proposal is a small rule that would allow what was asked or refused.
+type Proposal struct {
+	// ID is the id of the rule. The same rule always has the same one.
+	ID string `json:"id"`
+	// Title says what the rule allows, for a person.
+	Title string `json:"title,omitempty"`
+	// Rule is the rule as it stands in a policy file.
+	Rule Rule `json:"rule"`
+	// MaxScope is the longest life that an answer with it may have; empty is
+	// no limit.
+	MaxScope string `json:"max_scope,omitempty"`
+	// Wide says that it allows much more than what was asked.
+	Wide bool `json:"wide,omitempty"`
+	// CoversCall says that it alone answers every question of the call.
+	CoversCall bool `json:"covers_call,omitempty"`
+	// CorrelationID is that of the request that was answered with it.
+	CorrelationID string `json:"correlation_id,omitempty"`
+
+	rule *rule
+}
+
+// maxProposals bounds how many rules are proposed for one call.
+const maxProposals = 8
+
+// ParseProposal reads a rule that an answer brings, as strictly as the loader
+// reads one of a file. Its effect can only be allow, and may be left out like
+// its id. A rule that would open the network or leave the sandbox is refused:
+// an answer says that something may run, not with which rights.
+func (p *Policy) ParseProposal(data json.RawMessage) (Proposal, error) {
+	var text Rule
+	if err := json.Unmarshal(data, &text); err != nil || text == nil {
+		return Proposal{}, errors.New("read rule: it is no JSON object")
+	}
+	if err := uniqueKeys(data); err != nil {
+		return Proposal{}, err
+	}
+	for key, absent := range map[string]any{"effect": string(Allow), "id": text.name()} {
+		if _, ok := text[key]; !ok {
+			text[key] = absent
+		}
+	}
+	r, err := text.compile(p)
+	switch {
+	case err != nil:
+		return Proposal{}, err
+	case r.effect != Allow:
+		return Proposal{}, fmt.Errorf("read rule: an answer can only allow, and its effect is %q", r.effect)
+	case r.rights != (rights{}):
+		return Proposal{}, errors.New("read rule: an answer cannot set network, sandbox or timeout")
+	}
+	return Proposal{
+		ID: r.id, Title: r.block.String(), Rule: text, MaxScope: r.maxScope, Wide: r.broad() != "", rule: r,
+	}, nil
+}
+
+// uniqueKeys refuses a key of a rule that is given twice: two readers could
+// take it for two different rules.
+func uniqueKeys(data []byte) error {
+	n, err := jsonNode(data)
+	if err != nil {
+		return fmt.Errorf("read rule: %w", err)
+	}
+	return uniqueIn(n)
+}
+
+// Propose returns the smallest rules that would answer the questions of a
+// verdict, the narrowest first. It proposes nothing against a refusal, nothing
+// where a rule wants every answer to hold once only, and nothing that an answer
+// would not change: each rule was tried.
+func (p *Policy) Propose(c Call, v Verdict) []Proposal {
+	if v.Effect != Ask || v.MaxScope == ScopeOnce {
+		return nil
+	}
+	asked := partsWith(v.Parts, Ask)
+	var out []Proposal
+	try := func(d draft) {
+		if pr, ok := p.tried(d, c, v, asked); ok && len(out) < maxProposals && !known(out, pr) {
+			out = append(out, pr)
+		}
+	}
+	try(p.together(asked))
+	for _, part := range asked {
+		for _, d := range p.drafts(part, absolute) {
+			try(d)
+		}
+	}
+	for i := range c.Actions {
+		try(wholeDraft(&c.Actions[i], len(asked) == 1))
+	}
+	return out
+}
+
+// tried completes a draft if it is a rule that answers a question.
+func (p *Policy) tried(d draft, c Call, v Verdict, asked []Part) (Proposal, bool) {
+	pr, ok := p.complete(d)
+	if !ok {
+		return Proposal{}, false
+	}
+	pr.MaxScope = shorterScope(pr.MaxScope, v.MaxScope)
+	grants := &Grants{Parent: c.Grants}
+	if err := grants.Add(pr, ScopeSession); err != nil {
+		return Proposal{}, false
+	}
+	c.Grants = grants
+	after := p.Decide(c)
+	pr.CoversCall = after.Effect == Allow
+	return pr, after.Effect != Deny && len(partsWith(after.Parts, Ask)) < len(asked)
+}
+
+// complete compiles a draft; ok is false if it is no rule.
+func (p *Policy) complete(d draft) (pr Proposal, ok bool) {
+	if len(d.rule) == 0 {
+		return Proposal{}, false
+	}
+	d.rule["effect"] = string(Allow)
+	d.rule["id"] = d.rule.name()
+	r, err := d.rule.compile(p)
+	if err != nil {
+		return Proposal{}, false
+	}
+	return Proposal{
+		ID: r.id, Title: d.title, Rule: d.rule, MaxScope: d.maxScope, Wide: d.wide || r.broad() != "", rule: r,
+	}, true
+}
+
+func known(list []Proposal, pr Proposal) bool {
+	for _, other := range list {
+		if other.Rule.same(pr.Rule) {
+			return true
+		}
+	}
+	return false
+}
+
+func partsWith(parts []Part, effect Effect) []Part {
+	var out []Part
+	for i := range parts {
+		if parts[i].Effect == effect {
+			out = append(out, parts[i])
+		}
+	}
+	return out
+}
+
+// Obstacle is something that no new allow rule changes.
+type Obstacle struct {
+	// Action says what stopped, for a person.
+	Action string `json:"action"`
+	// DecidedBy is policy, default or sandbox; RuleID, Layer, File and Line
+	// name the rule in the way, if it is one.
+	DecidedBy string `json:"decided_by"`
+	RuleID    string `json:"rule_id,omitempty"`
+	Layer     string `json:"layer,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// ProposeDenied returns the smallest useful rules that would have allowed what
+// a verdict refuses or asks, written in a policy file: one for each part that
+// stopped, and it was tried there. What a rule refuses or asks, or the sandbox
+// holds, is returned as an obstacle: a person has to decide about it.
+func (p *Policy) ProposeDenied(c Call, v Verdict) ([]Proposal, []Obstacle) {
+	var out []Proposal
+	var stuck []Obstacle
+	for i := range v.Parts {
+		part := &v.Parts[i]
+		if part.Effect == Allow {
+			continue
+		}
+		pr, ok := p.helps(part, c)
+		switch {
+		case ok && !known(out, pr):
+			out = append(out, pr)
+		case !ok:
+			stuck = append(stuck, Obstacle{
+				Action: describe(&part.Action), DecidedBy: part.DecidedBy, RuleID: part.RuleID,
+				Layer: part.Layer, File: part.File, Line: part.Line, Reason: part.Reason,
+			})
+		}
+	}
+	for i := range out {
+		c.Grants = nil
+		out[i].CoversCall = p.withRules(out[i].rule).Decide(c).Effect == Allow
+	}
+	return out, stuck
+}
+
+// helps returns the best rule that would allow a part if it stood in a file.
+func (p *Policy) helps(part *Part, c Call) (Proposal, bool) {
+	if part.rule != nil || part.DecidedBy == bySandbox {
+		return Proposal{}, false
+	}
+	drafts := p.drafts(*part, relative)
+	for _, wide := range [2]bool{false, true} {
+		for i := len(drafts) - 1; i >= 0; i-- {
+			pr, ok := p.complete(drafts[i])
+			if !ok || pr.Wide != wide {
+				continue
+			}
+			after := p.withRules(pr.rule).Decide(c)
+			if stopped(after.Parts, part) < stopped(p.Decide(c).Parts, part) {
+				return pr, true
+			}
+		}
+	}
+	return Proposal{}, false
+}
+
+// stopped counts the parts about the same action that are not allowed.
+func stopped(parts []Part, like *Part) int {
+	n := 0
+	for i := range parts {
+		if parts[i].Effect != Allow && sameAction(&parts[i].Action, &like.Action) {
+			n++
+		}
+	}
+	return n
+}
+
+func sameAction(a, b *Action) bool {
+	return a.Kind == b.Kind && strings.Join(a.Argv, "\x00") == strings.Join(b.Argv, "\x00") && a.Path == b.Path &&
+		a.Host == b.Host && a.Server == b.Server && a.Tool == b.Tool
+}
+
+// withRules returns the policy with more rules in its pool.
+func (p *Policy) withRules(rules ...*rule) *Policy {
+	out := *p
+	out.byKind = make(map[Kind]*ruleSet, len(p.byKind)+1)
+	for kind, set := range p.byKind {
+		same := *set
+		out.byKind[kind] = &same
+	}
+	for _, r := range rules {
+		set := out.byKind[r.kind]
+		if set == nil {
+			set = &ruleSet{}
+			out.byKind[r.kind] = set
+		}
+		set.allow = append(set.allow[:len(set.allow):len(set.allow)], r)
+	}
+	return &out
+}
