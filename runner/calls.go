@@ -14,6 +14,7 @@ import (
 	"drover/runner/model"
 	"drover/tools"
 	"drover/tools/policy"
+	"drover/tools/sandbox"
 )
 
 // call is one tool call, from its first delta to its result.
@@ -32,6 +33,10 @@ type call struct {
 	status event.ToolStatus
 	// exitCode is that of the command that the call ran, if it ran one.
 	exitCode *int
+	// rights and limit are what the call may do beyond the sandbox, and its
+	// time limit by the policy, once it is allowed.
+	rights sandbox.Rights
+	limit  time.Duration
 	// remarks are what hooks have to say to the model besides the result.
 	remarks []string
 }
@@ -146,13 +151,20 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 			return c.result("not run: the run ends", false)
 		}
 	}
-	if denied := s.decide(c, verdict); denied != "" {
+	if denied := s.decide(ctx, c, verdict); denied != "" {
 		return s.deny(c, denied)
 	}
-	s.setStatus(c, event.StatusRunning, c.prepared.Timeout)
+	if ctx.Err() != nil {
+		s.incomplete(c, incompleteReason(s.stopOf(ctx)))
+		return c.result("not run: the run ends", false)
+	}
+	s.setStatus(c, event.StatusRunning, c.timeout())
 	s.waitFor("tool", c.id)
 	began := s.Now()
-	res, err := c.prepared.Run(ctx, s.env(c))
+	res, err := s.perform(ctx, c)
+	if err == nil {
+		res, err = s.retry(ctx, c, res)
+	}
 	took := s.Now().Sub(began)
 	s.waitFor("provider", "")
 	if ctx.Err() != nil {
@@ -263,13 +275,15 @@ func (c *call) result(text string, isError bool) model.Item {
 func (s *session) env(c *call) tools.Env {
 	commands := s.Commands
 	commands.Sessions = s.commands
-	return tools.Env{
+	env := tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
 		Output: s.Output, Commands: commands,
 		Planning: s.Mode == ModePlan, Artifact: s.OpenArtifact,
 		Answers: func(id string) (string, bool) { label, ok := s.Answers[id]; return label, ok },
-		Judge: func(a policy.Action) policy.Verdict {
-			return s.Policy.Decide(policy.Call{Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}})
+		Rights:  c.rights, Timeout: c.limit, Approval: s.Policy.Approval(),
+		Judge: func(a policy.Action) policy.Verdict { return s.judgeAction(c, a) },
+		Permit: func(ctx context.Context, want sandbox.Rights, reason string) (sandbox.Rights, string, error) {
+			return s.permit(ctx, c, want, reason)
 		},
 		Emit: func(b event.Body) {
 			if f, ok := b.(event.FileChangedEvent); ok {
@@ -278,6 +292,10 @@ func (s *session) env(c *call) tools.Env {
 			s.emit(b)
 		},
 	}
+	if s.canAsk() {
+		env.Ask = func(ctx context.Context, id string) (string, event.Decider, error) { return s.askInput(ctx, c, id) }
+	}
+	return env
 }
 
 // abortText is what the history says of a call that was cancelled.

@@ -1,18 +1,118 @@
 package runner
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/tools"
 	"drover/tools/policy"
 )
 
-// decide reports the verdict on a call. It returns what to tell the model if
-// the call is refused, and "" if it may run.
-func (s *session) decide(c *call, v policy.Verdict) (denied string) {
+// judge asks the policy about a prepared call. What answers have allowed for
+// longer than one call is allowed.
+func (s *session) judge(c *call) policy.Verdict {
+	v := s.widen(s.Policy.Decide(s.policyCall(c)))
+	if v.Effect == policy.Ask && v.MaxScope != policy.ScopeOnce && s.approvedAsIs(c) {
+		v.Effect, v.DecidedBy, v.Reason = policy.Allow, "grant", ""
+	}
+	return v
+}
+
+// policyCall is a call as the policy sees it.
+func (s *session) policyCall(c *call) policy.Call {
+	return policy.Call{
+		Tool: c.tool.Spec().Name, Args: c.prepared.Args, Agent: s.agent, Actions: c.prepared.Actions, Grants: &s.answers.grants,
+	}
+}
+
+// judgeAction asks the policy about what a call finds while it runs.
+func (s *session) judgeAction(c *call, a policy.Action) policy.Verdict {
+	return s.widen(s.Policy.Decide(policy.Call{
+		Tool: c.name, Agent: s.agent, Actions: []policy.Action{a}, Grants: &s.answers.grants,
+	}))
+}
+
+// decide reports the verdict on a call, and has somebody asked where it is a
+// question. It returns what to tell the model if the call is refused, and "" if
+// it may run. If the run ends meanwhile, nothing is decided.
+func (s *session) decide(ctx context.Context, c *call, v policy.Verdict) (denied string) {
+	v = s.withWants(c, v)
+	id, scope := "", event.Scope("")
+	if v.Effect == policy.Ask && v.OnAsk == policy.AskApprover && s.Approvals.Asker != nil {
+		a := s.ask(ctx, c, question{
+			ruleID: v.RuleID, reason: v.Reason, maxScope: v.MaxScope, proposals: s.Policy.Propose(s.policyCall(c), v),
+		})
+		if a.ended {
+			return ""
+		}
+		v, id, scope = s.answered(c, v, a), a.id, a.scope
+	}
+	if v.Effect == policy.Allow {
+		s.setRights(c, v)
+	}
+	e := decisionOf(c, v)
+	e.CorrelationID, e.Scope = id, scope
+	s.emit(e)
+	if v.Effect == policy.Allow {
+		return ""
+	}
+	s.recordDenial(c, e, v)
+	return denialText(e, v)
+}
+
+// answered is the verdict after an answer. New arguments are prepared and judged
+// again: an answer allows what was asked, not what the policy refuses.
+func (s *session) answered(c *call, v policy.Verdict, a answer) policy.Verdict {
+	if !a.approved {
+		v.Effect, v.DecidedBy, v.Reason = policy.Deny, string(a.by), a.reason
+		return v
+	}
+	if a.args != nil {
+		if err := s.prepareAgain(c, a.args); err != nil {
+			v.Effect, v.DecidedBy, v.Reason = policy.Deny, string(a.by), "the arguments that the answer brings cannot be used: "+err.Error()
+			return v
+		}
+		if v = s.judge(c); v.Effect == policy.Deny {
+			return v
+		}
+		if reason := s.planReason(c); reason != "" {
+			v.Effect, v.DecidedBy, v.Reason = policy.Deny, "policy", reason
+			return v
+		}
+		c.remarks = append(c.remarks, "Whoever approved the call changed its arguments; what was run is "+c.prepared.Display+".")
+	}
+	v.Effect, v.DecidedBy, v.Reason = policy.Allow, string(a.by), a.reason
+	return v
+}
+
+// prepareAgain gives a call other arguments.
+func (s *session) prepareAgain(c *call, args json.RawMessage) error {
+	in := tools.Input{Text: string(args), Freeform: c.input.Freeform}
+	if in.Freeform {
+		var raw struct {
+			Input *string `json:"input"`
+		}
+		if err := json.Unmarshal(args, &raw); err != nil || raw.Input == nil {
+			return errors.New("missing field `input`")
+		}
+		in.Text = *raw.Input
+	}
+	prepared, err := c.tool.Prepare(s.env(c), in)
+	if err != nil {
+		return err
+	}
+	c.prepared, c.input = prepared, in
+	return nil
+}
+
+// decisionOf is the event of a verdict.
+func decisionOf(c *call, v policy.Verdict) event.ToolDecisionEvent {
 	e := event.ToolDecisionEvent{
 		ToolCallID: c.id, ToolName: c.name, Effect: "allow", DecidedBy: event.Decider(v.DecidedBy),
 		RuleID: v.RuleID, Layer: event.Layer(v.Layer), Reason: v.Reason,
@@ -24,17 +124,16 @@ func (s *session) decide(c *call, v policy.Verdict) (denied string) {
 			})
 		}
 	}
-	if v.Effect == policy.Allow {
-		s.emit(e)
-		return ""
+	if v.Effect != policy.Allow {
+		e.Effect = "deny"
 	}
-	e.Effect = "deny"
-	if v.Effect == policy.Ask && e.Reason == "" {
-		e.Reason = "needs approval, and nobody can answer (on_ask: " + string(v.OnAsk) + ")"
+	if v.Effect == policy.Ask {
+		e.Reason = "it needs approval, and nobody can answer (on_ask: " + string(v.OnAsk) + ")"
+		if v.Reason != "" {
+			e.Reason = v.Reason + "; " + e.Reason
+		}
 	}
-	s.emit(e)
-	s.recordDenial(c, e, v)
-	return denialText(e, v)
+	return e
 }
 
 // maxParts is how many judged parts an event lists.
@@ -60,6 +159,12 @@ func denialText(e event.ToolDecisionEvent, v policy.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "denied: %s is refused by ", describe(v.Action))
 	switch {
+	case e.DecidedBy == "approver":
+		b.WriteString("the approver")
+	case e.DecidedBy == "tty":
+		b.WriteString("the person at the terminal")
+	case e.DecidedBy == "timeout":
+		b.WriteString("the policy, which asks for an approval that did not come")
 	case v.RuleID != "":
 		b.WriteString("the policy rule " + v.RuleID)
 	case v.DecidedBy == "default":
@@ -105,16 +210,19 @@ func (s *session) recordDenial(c *call, e event.ToolDecisionEvent, v policy.Verd
 	defer s.mu.Unlock()
 	s.outcome.Denials = append(s.outcome.Denials, event.Denial{
 		ToolCallID: c.id, ToolName: c.name, SessionID: s.id, DecidedBy: e.DecidedBy,
-		RuleID: e.RuleID, Reason: e.Reason, Counts: v.OnDeny != policy.DenyContinue,
+		RuleID: e.RuleID, Reason: e.Reason, CorrelationID: e.CorrelationID, Counts: v.OnDeny != policy.DenyContinue,
 	})
 	if s.spent.refused != nil {
 		return
 	}
 	switch {
 	case v.Effect == policy.Ask && (v.OnAsk == policy.AskFail || v.OnAsk == policy.AskDefer):
+		fix := "allow it in the policy, or set on_ask: deny to go on without it"
+		if v.OnAsk == policy.AskDefer {
+			fix = s.deferLocked()
+		}
 		s.spent.refused = &Stop{Exit: fault.NeedsInput, Reason: "needs_input", Err: &event.Err{
-			Code: "needs_input", Message: "an action needs approval and nobody can answer",
-			Fix: "allow it in the policy, or set on_ask: deny to go on without it",
+			Code: "needs_input", Message: "an action needs approval and nobody can answer: " + describe(v.Action), Fix: fix,
 		}}
 	case v.OnDeny == policy.DenyFail:
 		s.spent.refused = &Stop{Exit: fault.Blocked, Reason: "denied", Err: &event.Err{
@@ -132,12 +240,25 @@ func (s *session) noteQuestion(what string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spent.refused == nil {
-		s.spent.refused = &Stop{Exit: fault.NeedsInput, Reason: "needs_input", Err: &event.Err{
-			Code: "needs_input", Message: "the agent asked a question: " + what,
-			Fix: "give the answer with --answer ID=LABEL, or set on_ask: deny to let the agent choose",
-		}}
+	if s.spent.refused != nil {
+		return
 	}
+	fix := "give the answer with --answer ID=LABEL, or set on_ask: deny to let the agent choose"
+	if s.Policy.OnAsk() == policy.AskDefer {
+		fix += "; " + s.deferLocked()
+	}
+	s.spent.refused = &Stop{Exit: fault.NeedsInput, Reason: "needs_input", Err: &event.Err{
+		Code: "needs_input", Message: "the agent asked a question: " + what, Fix: fix,
+	}}
+}
+
+// deferLocked says how a deferred run is taken up, and has the last line say it.
+func (s *session) deferLocked() string {
+	s.outcome.Resume = s.Approvals.Resume
+	if s.outcome.Resume == "" {
+		return "allow it in the policy; the session was not kept, so that it cannot be taken up"
+	}
+	return "allow it in the policy, then take the session up again: " + s.outcome.Resume
 }
 
 // refusedStop is the end that refusals have brought about, if any.

@@ -193,6 +193,9 @@ func (s *session) startHooks(ctx context.Context) *Stop {
 // returns the verdict that holds then. denied is what to tell the model if the
 // call is refused, or if it cannot be run.
 func (s *session) preHooks(ctx context.Context, c *call, v policy.Verdict) (after policy.Verdict, denied string) {
+	if len(s.Hooks) == 0 {
+		return v, ""
+	}
 	told := hookCallOf(c)
 	if told == nil {
 		return v, ""
@@ -236,13 +239,6 @@ func (s *session) preHooks(ctx context.Context, c *call, v policy.Verdict) (afte
 		}
 	}
 	return v, ""
-}
-
-// judge asks the policy about a prepared call.
-func (s *session) judge(c *call) policy.Verdict {
-	return s.Policy.Decide(policy.Call{
-		Tool: c.tool.Spec().Name, Args: c.prepared.Args, Agent: s.agent, Actions: c.prepared.Actions,
-	})
 }
 
 // firstRefusal is the first hook that refuses the call, or nil.
@@ -289,6 +285,9 @@ func hookStop(exit fault.Exit, reason, message string) *Stop {
 // postHooks runs the hooks after a call that succeeded. What they object to
 // stands in the place of the result.
 func (s *session) postHooks(ctx context.Context, c *call, res tools.Result) tools.Result {
+	if len(s.Hooks) == 0 {
+		return res
+	}
 	told := s.hookCallAfter(c, res)
 	if told == nil || res.IsError {
 		return res

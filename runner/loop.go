@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -39,8 +40,13 @@ type session struct {
 	checkTries, schemaTries int
 	// stopBlocks counts how often hooks have sent the final answer back.
 	stopBlocks int
+	background background
 	cutRow     int
-	repeats    repeats
+	// answers are what was allowed for longer than one call.
+	answers answers
+	// outside is held alone by a call that leaves the sandbox.
+	outside sync.RWMutex
+	repeats repeats
 }
 
 // loop asks the model, does what it asks for, and asks again, until it gives

@@ -34,7 +34,10 @@ Policy
 - Files outside the working folder, and .git, .drover and .agents in it, are not yours to change.
 `)
 	fmt.Fprintf(&b, "\nWorking folder: %s\n", r.Cwd)
-	if r.asks {
+	switch {
+	case r.asks && r.canAsk():
+		b.WriteString("\nQuestions: somebody can answer in this run. Ask with request_user_input only what you cannot decide sensibly yourself.\n")
+	case r.asks:
 		b.WriteString("\nQuestions: some were answered before the run. Instead of guessing, ask these with request_user_input, under exactly these ids: " +
 			strings.Join(slices.Sorted(maps.Keys(r.Answers)), ", ") + ". All others you decide yourself.\n")
 	}

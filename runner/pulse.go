@@ -20,6 +20,17 @@ type waiting struct {
 	since  time.Time
 	// active is when something last happened.
 	active time.Time
+	// asking is how many questions wait for somebody's answer.
+	asking int
+}
+
+// pauseIdle stops the idle clock while questions are open: their own deadline
+// ends them.
+func (r *run) pauseIdle(questions int) {
+	r.waiting.mu.Lock()
+	defer r.waiting.mu.Unlock()
+	r.waiting.asking += questions
+	r.waiting.active = r.Now()
 }
 
 func (r *run) waitFor(on event.WaitingOn, callID string) {
@@ -83,9 +94,9 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 // nothing itself.
 func (r *run) watchIdle() {
 	r.waiting.mu.Lock()
-	silent := r.Now().Sub(r.waiting.active)
+	silent, asking := r.Now().Sub(r.waiting.active), r.waiting.asking
 	r.waiting.mu.Unlock()
-	if limit := r.Limits.Idle; silent >= limit {
+	if limit := r.Limits.Idle; silent >= limit && asking == 0 {
 		r.cancel(limitStop("idle_s", silent.Seconds(), limit.Seconds(), fault.Timeout))
 	}
 }

@@ -64,6 +64,8 @@ type Options struct {
 	// DryRun judges and reports what calls would do instead of doing it; calls
 	// that only read are run. Checks are left out.
 	DryRun bool
+	// Approvals say who is asked where the policy asks.
+	Approvals Approvals
 	// Answers are the answers to questions of the agent, by the question's id.
 	Answers map[string]string
 	// Schema, if set, is what the final answer must match.
@@ -102,6 +104,8 @@ type run struct {
 	spent   spent
 	waiting waiting
 	callIDs map[string]bool
+	// requests are the requests as the stream has them, by correlation id.
+	requests sync.Map
 	// telling keeps what follows from a limit behind the event that tells it.
 	telling sync.Mutex
 }
@@ -128,6 +132,7 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
 	r.outcome.ToolCalls = map[string]int{}
 	r.chooseTools()
+	r.listenForRequests()
 	stopWatching, stopWall := r.watchLimits(ctx)
 	defer stopWall()
 	r.announce()
@@ -151,15 +156,20 @@ func (r *run) chooseTools() {
 	for _, t := range r.Tools {
 		spec := t.Spec()
 		r.callable[spec.Name] = t
-		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && len(r.Answers) == 0 || !offeredIn(r.Mode, spec) {
+		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && !r.answerable(spec) || !offeredIn(r.Mode, spec) {
 			continue
 		}
-		r.asks = r.asks || spec.Asks
+		r.asks = r.asks || spec.Asks && !spec.Permits
 		r.offered = append(r.offered, model.Tool{
 			Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema,
 			Grammar: spec.Grammar, Freeform: spec.Kind == tools.Freeform,
 		})
 	}
+}
+
+// answerable tells whether a tool that asks gets an answer.
+func (r *run) answerable(spec tools.Spec) bool {
+	return r.canAsk() || len(r.Answers) > 0 && !spec.Permits
 }
 
 func (r *run) announce() {

@@ -14,8 +14,9 @@ import (
 // What becomes of the run is for the policy to say.
 const CodeNeedsInput = "needs_input"
 
-// requestUserInput asks questions whose answers were given before the run. A
-// question without one resolves at once: no run waits for a person.
+// requestUserInput asks questions. Their answers were given before the run, or
+// somebody is there who gives them. Otherwise a question resolves at once: no
+// run waits for a person who is not there.
 var requestUserInput = New(Def[askInput]{
 	Name:     "request_user_input",
 	Doc:      "Asks the user one to three short questions and returns the answers. Each question may also be answered in free words; do not add an option for that.",
@@ -70,12 +71,14 @@ func checkAsk(in askInput, _ Env) error {
 	return nil
 }
 
-func runAsk(_ context.Context, in askInput, env Env) (Result, error) {
+func runAsk(ctx context.Context, in askInput, env Env) (Result, error) {
 	answers := []askAnswer{}
 	var open []string
 	for i, q := range in.Questions {
-		label, ok := q.answer(env)
-		q.report(env, fmt.Sprintf("%s.%d", env.CallID, i+1), ok)
+		label, ok := q.settle(ctx, env, fmt.Sprintf("%s.%d", env.CallID, i+1))
+		if ctx.Err() != nil {
+			return Result{}, context.Cause(ctx)
+		}
 		if ok {
 			answers = append(answers, askAnswer{ID: q.ID, Answers: []string{label}})
 		} else {
@@ -96,9 +99,7 @@ func runAsk(_ context.Context, in askInput, env Env) (Result, error) {
 	return Result{Text: string(text), Display: display(strings.Join(labels, ", ")), Structured: answers, OutputBytes: int64(len(text))}, nil
 }
 
-// answer finds the answer that was given for the question's id. One that names
-// an option, in whatever case, becomes that option's label; any other is an
-// answer in free words, which every question takes.
+// answer finds the answer that was given for the question's id.
 func (q askQuestion) answer(env Env) (string, bool) {
 	if env.Answers == nil {
 		return "", false
@@ -107,32 +108,50 @@ func (q askQuestion) answer(env Env) (string, bool) {
 	if !ok {
 		return "", false
 	}
+	return q.label(given), true
+}
+
+// label is an answer as the model gets it. One that names an option, in whatever
+// case, becomes that option's label; any other is an answer in free words,
+// which every question takes.
+func (q askQuestion) label(given string) string {
 	for _, o := range q.Options {
 		if o.Label == given {
-			return given, true
+			return given
 		}
 	}
 	for _, o := range q.Options {
 		if strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(given)) {
-			return o.Label, true
+			return o.Label
 		}
 	}
-	return given, true
+	return given
 }
 
-// report puts a question and its outcome into the stream.
-func (q askQuestion) report(env Env, id string, answered bool) {
+// settle puts a question and its outcome into the stream. What was not answered
+// before the run is asked where somebody can answer.
+func (q askQuestion) settle(ctx context.Context, env Env, id string) (label string, answered bool) {
 	asked := event.InputRequestedEvent{CorrelationID: id, Kind: "question", Prompt: q.Question, ToolCallID: env.CallID}
 	for _, o := range q.Options {
 		asked.Choices = append(asked.Choices, o.Label)
 	}
 	env.Emit(asked)
-	resolved := event.InputResolvedEvent{CorrelationID: id, Answered: answered, DecidedBy: "grant"}
-	if !answered {
+	resolved := event.InputResolvedEvent{CorrelationID: id, DecidedBy: "grant"}
+	label, resolved.Answered = q.answer(env)
+	switch {
+	case resolved.Answered:
+	case env.Ask == nil:
 		resolved.DecidedBy = "policy"
 		resolved.Reason = "no answer was given for " + q.ID + ", and nobody can be asked"
+	default:
+		text, by, err := env.Ask(ctx, id)
+		label, resolved.Answered, resolved.DecidedBy = q.label(text), err == nil, by
+		if err != nil {
+			resolved.Reason = "no answer was given for " + q.ID + ": " + err.Error()
+		}
 	}
 	env.Emit(resolved)
+	return label, resolved.Answered
 }
 
 // unanswered tells the model to go on by itself.

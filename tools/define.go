@@ -24,8 +24,12 @@ type Def[In any] struct {
 	// Hidden tools are not offered, but answer when called.
 	Hidden  bool
 	Command bool
+	// With names the command tool without which this one is not offered.
+	With string
 	// Asks marks a tool that needs somebody who answers.
 	Asks bool
+	// Permits marks a tool that asks for permissions.
+	Permits bool
 	// Strict refuses keys that In does not have.
 	Strict bool
 	// Grammar makes the tool freeform; Decode then turns text into In.
@@ -64,7 +68,7 @@ func (t *defined[In]) Spec() Spec {
 		d := t.def
 		t.spec = Spec{
 			Name: d.Name, Doc: strings.TrimSpace(d.Doc), Kind: Function, Parallel: d.Parallel,
-			Offered: !d.Hidden, Command: d.Command, Asks: d.Asks, Grammar: d.Grammar, Approval: d.Approval,
+			Offered: !d.Hidden, Command: d.Command, With: d.With, Asks: d.Asks, Permits: d.Permits, Grammar: d.Grammar, Approval: d.Approval,
 			Reads: d.Reads, Writes: d.Writes, Runs: d.Runs, Connects: d.Connects,
 		}
 		if d.Grammar != "" {

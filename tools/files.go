@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"drover/tools/policy"
 )
@@ -16,7 +17,9 @@ import (
 // that were opened when the run began, so that a link swapped in between the
 // check and the write leads nowhere.
 type Files struct {
-	cwd          string
+	cwd string
+	// mu guards roots, to which what was granted is added.
+	mu           sync.RWMutex
 	roots        []fileRoot
 	unrestricted bool
 	lifted       func(path string) bool
@@ -26,6 +29,9 @@ type fileRoot struct {
 	// written is the folder as given, real the same after symlinks.
 	written, real string
 	handle        *os.Root
+	// file is the name of the one file below handle that may be written, real
+	// then being that file; empty is everything.
+	file string
 }
 
 // FilesOptions say where a run may write.
@@ -72,8 +78,36 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	return f, nil
 }
 
+// AddWritable adds a folder, or a file, to what may be written; a missing one is
+// taken for a file. Protected names below it stay read-only. What may be
+// written already is not added again.
+func (f *Files) AddWritable(path string) error {
+	real := f.Real(path)
+	root := fileRoot{written: f.Abs(path), real: real}
+	dir := real
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		dir, root.file = filepath.Dir(real), filepath.Base(real)
+	}
+	handle, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open writable folder: %w", err)
+	}
+	root.handle = handle
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.roots {
+		if r.real == root.real && r.file == root.file {
+			return handle.Close()
+		}
+	}
+	f.roots = append(f.roots, root)
+	return nil
+}
+
 // Close closes the roots.
 func (f *Files) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var errs []error
 	for _, r := range f.roots {
 		errs = append(errs, r.handle.Close())
@@ -185,10 +219,16 @@ func (f *Files) place(path string) (place, error) {
 }
 
 func (f *Files) placeReal(abs, real string) (place, error) {
-	for _, r := range f.roots {
+	f.mu.RLock()
+	roots := f.roots // it only grows, and what is in it stays
+	f.mu.RUnlock()
+	for _, r := range roots {
 		rel, ok := below(r.real, real)
-		if !ok {
+		if !ok || r.file != "" && rel != "." {
 			continue
+		}
+		if r.file != "" {
+			return place{root: r.handle, rel: r.file}, nil
 		}
 		if name := protectedIn(rel); name != "" && (f.lifted == nil || !f.lifted(abs)) {
 			return place{}, &fs.PathError{Op: "write", Path: f.Rel(abs), Err: fmt.Errorf("%w (%s)", ErrProtected, name)}

@@ -58,9 +58,15 @@ type Spec struct {
 	Offered bool
 	// Command marks the tools of which one is offered per model (shell).
 	Command bool
+	// With names the command tool without which this one is not offered; empty
+	// for a tool that stands by itself.
+	With string
 	// Asks marks tools that are offered only when somebody, or a prepared
 	// answer, can answer them.
 	Asks bool
+	// Permits marks those of them that ask for permissions, which no prepared
+	// answer can give.
+	Permits bool
 	// Reads, Writes, Runs and Connects are the columns of the catalogue:
 	// reads files, writes files, runs commands, uses the network.
 	Reads, Writes, Runs, Connects bool
@@ -156,6 +162,14 @@ type Env struct {
 	// Answers returns the answer that was given in advance for a question; nil
 	// means that there are none.
 	Answers func(id string) (label string, ok bool)
+	// Ask has somebody answer a question that has just been reported as
+	// input.requested; nil means that nobody can. An error means that there is
+	// no answer.
+	Ask func(ctx context.Context, correlationID string) (text string, by event.Decider, err error)
+	// Permit asks for permissions for later calls and returns what was granted,
+	// and whether for the turn or the session; nil means that nobody can be
+	// asked. Its error is a sentence for the model.
+	Permit func(ctx context.Context, want sandbox.Rights, reason string) (granted sandbox.Rights, scope string, err error)
 	// Output bounds the text that goes back to the model.
 	Output Limit
 	// Commands are the settings for running commands.
