@@ -273,7 +273,7 @@ func (c *call) result(text string, isError bool) model.Item {
 
 // env is what the tool of one call may ask of the run.
 func (s *session) env(c *call) tools.Env {
-	commands := s.Commands
+	commands, turn := s.Commands, s.turn
 	commands.Sessions = s.commands
 	env := tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
@@ -289,7 +289,8 @@ func (s *session) env(c *call) tools.Env {
 			if f, ok := b.(event.FileChangedEvent); ok {
 				s.noteFile(f)
 			}
-			s.emit(b)
+			// A command may outlive its turn and still belongs to it.
+			s.Log.Emit(event.Origin{SessionID: s.id, Turn: turn}, b)
 		},
 	}
 	if s.canAsk() {

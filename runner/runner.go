@@ -156,7 +156,7 @@ func (r *run) chooseTools() {
 	for _, t := range r.Tools {
 		spec := t.Spec()
 		r.callable[spec.Name] = t
-		if !spec.Offered || spec.Command && spec.Name != shell || r.Policy.Denied(spec.Name) || spec.Asks && !r.answerable(spec) || !offeredIn(r.Mode, spec) {
+		if !spec.Offered || spec.Command && spec.Name != shell || spec.With != "" && spec.With != shell || r.Policy.Denied(spec.Name) || spec.Asks && !r.answerable(spec) || !offeredIn(r.Mode, spec) {
 			continue
 		}
 		r.asks = r.asks || spec.Asks && !spec.Permits

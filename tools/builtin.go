@@ -3,6 +3,7 @@ package tools
 // builtin is the one list of tools: a new tool is one line here.
 var builtin = []Tool{
 	execCommand,
+	writeStdin,
 	shellTool,
 	shellCommand,
 	applyPatch,
@@ -11,5 +12,6 @@ var builtin = []Tool{
 	searchInFiles,
 	updatePlan,
 	requestUserInput,
+	requestPermissions,
 	checkCommand,
 }

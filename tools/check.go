@@ -40,15 +40,12 @@ type checkInput struct {
 func runCheck(ctx context.Context, in checkInput, env Env) (Result, error) {
 	r, err := RunCommand(ctx, env, in.Cmd, CommandOptions{Description: display("check: " + in.Cmd)})
 	if err != nil {
-		return startFailed("check", env.Commands.shellArgv("", in.Cmd, false), err), nil
+		return startFailed("check", env.Commands.shellArgv("", in.Cmd, false), err)
 	}
 	lines := []string{fmt.Sprintf("Process exited with code %d", r.ExitCode)}
-	lines = append(append(lines, r.notes(env.Commands.limit(0))...), "Output:", env.Output.Formatted(r.Text))
-	res := r.result(strings.Join(lines, "\n"), !env.Output.Fits(r.Text))
-	switch {
-	case r.TimedOut:
-		res.IsError, res.Code = true, "timeout"
-	case r.ExitCode != 0:
+	lines = append(append(lines, r.notes()...), "Output:", env.Output.Formatted(r.Text))
+	res := r.failed(r.result(strings.Join(lines, "\n"), !env.Output.Fits(r.Text)))
+	if r.ExitCode != 0 && !res.IsError {
 		res.IsError, res.Code = true, "exit_code"
 	}
 	return res, nil

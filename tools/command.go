@@ -11,6 +11,7 @@ import (
 
 	"drover/output/event"
 	"drover/tools/internal/proc"
+	"drover/tools/sandbox"
 )
 
 // CommandOptions are how RunCommand runs a command.
@@ -30,8 +31,8 @@ type CommandResult struct {
 	// Signal is the name of that signal, or empty.
 	Signal string
 	// TimedOut says that a timeout ended the command, Canceled that the run
-	// did.
-	TimedOut, Canceled bool
+	// did. Lost says that nobody knows how it ended.
+	TimedOut, Canceled, Lost bool
 	// Text is the output as a model should read it, not yet cut to its limit.
 	Text string
 	// Binary says that some of it is no text.
@@ -41,15 +42,30 @@ type CommandResult struct {
 	// Ended counts processes that the command left behind and that were ended.
 	Ended    int
 	Duration time.Duration
+	// Refusals are what the sandbox seems to have refused.
+	Refusals []sandbox.Refusal
+	// Artifact is the whole output, if Env.Output shows less and there is a
+	// place for it.
+	Artifact *event.Artifact
+
+	// limit is the timeout that held; unkept says that Artifact does not hold
+	// all that is not shown.
+	limit  time.Duration
+	unkept bool
+	// over says that nothing of the command is left; session is the id of one
+	// that still runs; closed says that a session has ended with this result.
+	over, closed bool
+	session      int
 }
 
 // RunCommand runs a command line in the session's shell to its end, with the
-// environment, the limits and the events of exec_command. It asks no policy. The
-// error is that of a command that could not be started.
+// environment, the sandbox, the limits and the events of exec_command. It asks
+// no policy. The error is that of a command that could not be started; one of
+// class fault.Environment means that none can be started any more.
 func RunCommand(ctx context.Context, env Env, cmd string, o CommandOptions) (CommandResult, error) {
 	c := command{
 		text: cmd, argv: env.Commands.shellArgv("", cmd, false), dir: env.abs(o.Dir),
-		description: o.Description, timeout: env.Commands.limit(o.Timeout), forced: plainOutput,
+		description: o.Description, timeout: env.limit(o.Timeout), forced: plainOutput,
 	}
 	return c.run(ctx, env)
 }
@@ -85,61 +101,64 @@ type command struct {
 	forced map[string]string
 	// split keeps stdout and stderr apart and puts them one after the other.
 	split bool
+	// tty gives the command a terminal.
+	tty bool
 	// input is what the command reads; nil is nothing. streams, if set, gets the
 	// output of a split command.
 	input   []byte
 	streams *split
+	// output bounds what the model is shown; the zero value is Env.Output.
+	output Limit
 }
 
 // run runs the command, tells the stream, and waits until nothing of it is
 // left.
 func (c command) run(ctx context.Context, env Env) (CommandResult, error) {
-	term := newTerminal(env, newTerminalID(), c.split)
-	var out capture = &merged{}
-	switch {
-	case c.streams != nil:
-		out = c.streams
-	case c.split:
-		out = &split{}
-	}
-	p, err := proc.Start(ctx, proc.Spec{
-		Argv: c.argv, Dir: c.dir, Env: env.Commands.environment(c.dir, c.forced),
-		Timeout: c.timeout, Grace: env.Commands.Grace, Linger: c.linger,
-		RunID: env.Commands.RunID, Merge: !c.split, Input: c.input,
-		Output: func(s proc.Stream, b []byte) {
-			term.write(s, b)
-			out.take(s, b)
-		},
-	})
+	r, err := c.start(ctx, env, nil)
 	if err != nil {
 		return CommandResult{}, err
 	}
-	description := c.description
-	if description == "" {
-		description = display("run: " + c.text)
-	}
-	term.opened(event.TerminalNewRunningEvent{Command: c.text, Description: description, Argv: c.argv, Cwd: c.dir})
-	end := p.Wait()
-	term.completed(completedEvent(end))
-	res := CommandResult{
-		ExitCode: end.Code, Signal: end.Signal, TimedOut: end.TimedOut, Canceled: end.Canceled,
-		OutputBytes: end.Bytes, Ended: end.Ended, Duration: end.Duration,
-	}
-	head, tail, omitted := out.kept()
-	res.OmittedBytes = omitted
-	res.Text, res.Binary = readable(head, tail, omitted)
-	return res, nil
+	<-r.over
+	return r.collect(), nil
 }
 
-func completedEvent(end proc.Result) event.TerminalCompletedEvent {
-	e := event.TerminalCompletedEvent{
-		IsError: end.Code != 0 || end.TimedOut || end.Canceled, Signal: end.Signal, TimedOut: end.TimedOut,
-		DurationMS: end.Duration.Milliseconds(), OutputBytes: end.Bytes,
+func (c command) capture() capture {
+	switch {
+	case c.streams != nil:
+		return c.streams
+	case c.split:
+		return &split{}
 	}
-	if end.Signal == "" && end.Code >= 0 {
-		e.ExitCode = &end.Code
+	return &merged{}
+}
+
+// names tells how the events of the command name its streams.
+func (c command) names() streamNames {
+	switch {
+	case c.tty:
+		return streamNames{"tty", "tty"}
+	case c.split:
+		return streamNames{"stdout", "stderr"}
 	}
-	return e
+	return streamNames{}
+}
+
+// shown is how many bytes of output the model can get.
+func (c command) shown(env Env) int {
+	if c.output != (Limit{}) {
+		return c.output.budget()
+	}
+	return env.Output.budget()
+}
+
+// limit is the strictest of a call's timeout, that of the run and that of the
+// policy.
+func (e Env) limit(timeout time.Duration) time.Duration {
+	timeout = e.Commands.limit(timeout)
+	if e.Timeout > 0 && (timeout <= 0 || e.Timeout < timeout) {
+		return e.Timeout
+	}
+	return timeout
 }
 
 // limit is the stricter of a call's timeout and that of the run.
@@ -186,58 +205,11 @@ func needsQuotes(r rune) bool {
 	return !strings.ContainsRune("-_./:=@%+,", r)
 }
 
-// capture keeps the output of a command in bounded memory.
-type capture interface {
-	take(s proc.Stream, b []byte)
-	// kept returns the output; omitted bytes lie between head and tail.
-	kept() (head, tail []byte, omitted int64)
-}
-
-// merged keeps head and tail of both streams in order of writing.
-type merged struct{ buf proc.Buffer }
-
-func (m *merged) take(_ proc.Stream, b []byte) { _, _ = m.buf.Write(b) } // cannot fail
-
-func (m *merged) kept() (head, tail []byte, omitted int64) {
-	head, tail = m.buf.Parts()
-	return head, tail, m.buf.Omitted()
-}
-
-// splitCap bounds each stream of split, and both together.
-const splitCap = 1 << 20
-
-// split keeps the first bytes of each stream. stderr comes after stdout.
-type split struct {
-	first [2][]byte
-	total int64
-}
-
-func (p *split) take(s proc.Stream, b []byte) {
-	p.total += int64(len(b))
-	p.first[s] = append(p.first[s], b[:min(len(b), splitCap-len(p.first[s]))]...)
-}
-
-// kept joins the streams. Of too much output stdout gets a third, stderr the
-// rest, and stdout what stderr does not need.
-func (p *split) kept() (head, tail []byte, omitted int64) {
-	stdout, stderr := p.first[proc.Stdout], p.first[proc.Stderr]
-	if len(stdout)+len(stderr) > splitCap {
-		third := min(len(stdout), splitCap/3)
-		stderr = stderr[:min(len(stderr), splitCap-third)]
-		stdout = stdout[:min(len(stdout), splitCap-len(stderr))]
-	}
-	omitted = p.total - int64(len(stdout)) - int64(len(stderr))
-	if omitted == 0 {
-		return append(stdout[:len(stdout):len(stdout)], stderr...), nil, 0
-	}
-	return stdout, stderr, omitted
-}
-
 // notes are what a model should know besides the exit code, a line each.
-func (r CommandResult) notes(timeout time.Duration) []string {
+func (r CommandResult) notes() []string {
 	var notes []string
 	if r.TimedOut {
-		notes = append(notes, fmt.Sprintf("Note: the command timed out after %v and was ended with everything it had started.", timeout))
+		notes = append(notes, fmt.Sprintf("Note: the command timed out after %v and was ended with everything it had started.", r.limit))
 	}
 	if r.Canceled {
 		notes = append(notes, "Note: the command was ended because the run ends.")
@@ -246,10 +218,30 @@ func (r CommandResult) notes(timeout time.Duration) []string {
 		notes = append(notes, "Note: the command was ended by signal "+r.Signal+".")
 	}
 	if r.Ended > 0 && !r.TimedOut && !r.Canceled {
-		notes = append(notes, fmt.Sprintf("Note: %d background processes of the command were ended with it; nothing outlives a call.", r.Ended))
+		notes = append(notes, fmt.Sprintf("Note: %d background processes of the command were ended with it; nothing outlives its command.", r.Ended))
 	}
 	if r.Binary {
 		notes = append(notes, `Note: the output is not all text; other bytes are shown as \xNN or only counted.`)
+	}
+	return append(notes, r.lateNotes()...)
+}
+
+// lateNotes are the notes that every command tool gives, in its own place.
+func (r CommandResult) lateNotes() []string {
+	var notes []string
+	if r.Lost {
+		notes = append(notes, "Note: nobody knows how the command ended: the process that started it is gone. It was ended.")
+	}
+	for _, refusal := range r.Refusals {
+		notes = append(notes, refusalNote(refusal))
+	}
+	switch {
+	case r.Artifact != nil && r.unkept:
+		notes = append(notes, fmt.Sprintf("Note: the first %d bytes of the output: %s", r.Artifact.Bytes, r.Artifact.Path))
+	case r.Artifact != nil:
+		notes = append(notes, "Note: full output: "+r.Artifact.Path)
+	case r.unkept:
+		notes = append(notes, "Note: the full output is kept nowhere; what is not shown is dropped.")
 	}
 	return notes
 }
@@ -258,10 +250,14 @@ func (r CommandResult) notes(timeout time.Duration) []string {
 func (r CommandResult) line() string {
 	end := fmt.Sprintf("exit %d", r.ExitCode)
 	switch {
+	case r.session > 0:
+		end = fmt.Sprintf("running in session %d", r.session)
 	case r.TimedOut:
 		end = "timed out"
 	case r.Canceled:
 		end = "cancelled"
+	case r.Lost:
+		end = "lost"
 	case r.Signal != "":
 		end = r.Signal
 	}
@@ -272,11 +268,14 @@ func (r CommandResult) line() string {
 	return fmt.Sprintf("%s, %d lines", end, lines)
 }
 
-// commandData is the structured result of every command tool.
+// commandData is the structured result of every command tool. A command that
+// still runs has a session and no exit code.
 type commandData struct {
-	ExitCode        int     `json:"exit_code"`
+	ExitCode        *int    `json:"exit_code,omitempty"`
 	Signal          string  `json:"signal,omitempty"`
 	TimedOut        bool    `json:"timed_out,omitempty"`
+	SessionID       int     `json:"session_id,omitempty"`
+	SessionClosed   bool    `json:"session_closed,omitempty"`
 	WallTimeSeconds float64 `json:"wall_time_seconds"`
 	OutputBytes     int64   `json:"output_bytes"`
 	OmittedBytes    int64   `json:"omitted_bytes,omitempty"`
@@ -285,12 +284,26 @@ type commandData struct {
 
 // result is what all command tools report; the text is the tool's own.
 func (r CommandResult) result(text string, truncated bool) Result {
-	return Result{
-		Text: text, Display: r.line(), ExitCode: &r.ExitCode, OutputBytes: r.OutputBytes,
-		Truncated: truncated || r.OmittedBytes > 0,
-		Structured: commandData{
-			ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, WallTimeSeconds: r.Duration.Seconds(),
-			OutputBytes: r.OutputBytes, OmittedBytes: r.OmittedBytes, Binary: r.Binary,
-		},
+	data := commandData{
+		Signal: r.Signal, TimedOut: r.TimedOut, SessionID: r.session, SessionClosed: r.closed,
+		WallTimeSeconds: r.Duration.Seconds(), OutputBytes: r.OutputBytes, OmittedBytes: r.OmittedBytes, Binary: r.Binary,
 	}
+	if r.session == 0 {
+		data.ExitCode = &r.ExitCode
+	}
+	return Result{
+		Text: text, Display: r.line(), ExitCode: data.ExitCode, OutputBytes: r.OutputBytes,
+		Truncated: truncated || r.OmittedBytes > 0, Structured: data, Refusals: r.Refusals, Artifact: r.Artifact,
+	}
+}
+
+// failed marks the result of a command that was cut off, whatever it printed.
+func (r CommandResult) failed(res Result) Result {
+	switch {
+	case r.TimedOut:
+		res.IsError, res.Code = true, "timeout"
+	case r.Lost:
+		res.IsError, res.Code = true, "lost"
+	}
+	return res
 }

@@ -203,14 +203,14 @@ func (t *dynamic) execute(ctx context.Context, env Env, args []byte, timeout tim
 	streams := &split{}
 	c := command{
 		text: quoteArgv(t.def.Command), argv: t.def.Command, dir: env.Cwd, description: display(t.def.Name),
-		timeout: timeout, forced: plainOutput, split: true, streams: streams, input: append(slices.Clip(args), '\n'),
+		timeout: env.limit(timeout), forced: plainOutput, split: true, streams: streams, input: append(slices.Clip(args), '\n'),
 	}
 	r, err := c.run(ctx, env)
 	if err != nil {
-		return startFailed(t.def.Name, c.argv, err), nil
+		return startFailed(t.def.Name, c.argv, err)
 	}
 	if r.TimedOut || r.ExitCode != 0 {
-		return t.failed(env, r, timeout), nil
+		return t.failed(env, r), nil
 	}
 	text, _ := readable(streams.first[proc.Stdout], nil, 0)
 	cut := !env.Output.Fits(text) || len(streams.first[proc.Stdout]) == splitCap
@@ -220,13 +220,12 @@ func (t *dynamic) execute(ctx context.Context, env Env, args []byte, timeout tim
 }
 
 // failed tells the model how the command ended and what it said.
-func (t *dynamic) failed(env Env, r CommandResult, timeout time.Duration) Result {
+func (t *dynamic) failed(env Env, r CommandResult) Result {
 	head := []string{fmt.Sprintf("%s failed: its command exited with code %d", t.def.Name, r.ExitCode)}
-	head = append(append(head, r.notes(timeout)...), "Output:", env.Output.Formatted(r.Text))
-	res := r.result(strings.Join(head, "\n"), !env.Output.Fits(r.Text))
-	res.IsError, res.Code = true, "exit_code"
-	if r.TimedOut {
-		res.Code = "timeout"
+	head = append(append(head, r.notes()...), "Output:", env.Output.Formatted(r.Text))
+	res := r.failed(r.result(strings.Join(head, "\n"), !env.Output.Fits(r.Text)))
+	if !res.IsError {
+		res.IsError, res.Code = true, "exit_code"
 	}
 	return res
 }

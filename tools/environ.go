@@ -26,8 +26,9 @@ var plainOutput = map[string]string{
 
 // environment is the whole environment of a command in dir, in order of names:
 // what ShellEnvironment leaves of drover's own, then the variables in forced,
-// then the session. Names in Remove are never in it.
-func (c Commands) environment(dir string, forced map[string]string) []string {
+// then the session, then what the sandbox needs inside. Names in Remove are
+// never in it.
+func (c Commands) environment(dir string, forced map[string]string, inside []string) []string {
 	vars := map[string]string{}
 	for _, kv := range c.Environ {
 		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {
@@ -44,6 +45,11 @@ func (c Commands) environment(dir string, forced map[string]string) []string {
 	}
 	// A stale PWD misleads programs that trust it.
 	vars["PWD"] = dir
+	for _, kv := range inside {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			vars[name] = value
+		}
+	}
 	out := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		out = append(out, name+"="+vars[name])

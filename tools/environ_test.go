@@ -23,7 +23,7 @@ func TestShellEnvironmentPolicy(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Commands{Environ: environ, Environment: tt.policy}.environment("/w", nil)
+			got := Commands{Environ: environ, Environment: tt.policy}.environment("/w", nil, nil)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("environment (-want +got):\n%s", diff)
 			}
@@ -36,7 +36,7 @@ func TestRemovedNamesNeverComeBack(t *testing.T) {
 		Environ: []string{"KEY=1", "PATH=/bin"}, Remove: []string{"KEY"},
 		Environment: ShellEnvironment{Set: map[string]string{"KEY": "2"}, IncludeOnly: []string{"*"}},
 	}
-	got := c.environment("/w", map[string]string{"KEY": "3"})
+	got := c.environment("/w", map[string]string{"KEY": "3"}, nil)
 	if diff := cmp.Diff([]string{"PATH=/bin", "PWD=/w"}, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}

@@ -41,6 +41,8 @@ var execCommand = limited{Tool: New(Def[execInput]{
 type execInput struct {
 	Cmd             string `json:"cmd" jsonschema:"Script for the shell."`
 	Workdir         string `json:"workdir,omitempty" jsonschema:"Folder; default: the working folder."`
+	TTY             bool   `json:"tty,omitempty" jsonschema:"Run in a terminal that write_stdin types into."`
+	YieldTimeMS     *uint  `json:"yield_time_ms,omitempty" jsonschema:"Wait for the end; default: 10000."`
 	TimeoutMS       uint   `json:"timeout_ms,omitempty" jsonschema:"Ends the command after this time; default: none."`
 	MaxOutputTokens uint   `json:"max_output_tokens,omitempty" jsonschema:"Cuts the output to fewer tokens than the default."`
 	Shell           string `json:"shell,omitempty" jsonschema:"bash, zsh or sh."`
@@ -52,10 +54,8 @@ type execInput struct {
 // execExtra are arguments that models know from elsewhere and that are not
 // offered.
 type execExtra struct {
-	Login                 *bool           `json:"login"`
-	TTY                   bool            `json:"tty"`
-	SandboxPermissions    string          `json:"sandbox_permissions"`
-	AdditionalPermissions json.RawMessage `json:"additional_permissions"`
+	Login *bool `json:"login"`
+	escalation
 }
 
 // UnmarshalJSON reads also what is not offered.
@@ -71,22 +71,17 @@ func (in execInput) check(env Env) error {
 	switch {
 	case strings.TrimSpace(in.Cmd) == "":
 		return errors.New("cmd is empty; send the script to run")
-	case in.extra.TTY:
-		return errors.New("tty is not offered: there are no PTY sessions here. Leave it out; the command then runs without a terminal, to its end, so use the program's non-interactive mode")
+	case in.TTY && env.Commands.Sessions == nil:
+		return errors.New("tty is not offered: no session outlives a call here. Leave it out; the command then runs without a terminal, to its end, so use the program's non-interactive mode")
 	}
 	return in.extra.check(env)
 }
 
 func (x execExtra) check(env Env) error {
-	switch {
-	case x.Login != nil && *x.Login && !env.Commands.AllowLogin:
+	if x.Login != nil && *x.Login && !env.Commands.AllowLogin {
 		return errors.New("login shells are disabled by the config; leave login out")
-	case x.SandboxPermissions != "" && x.SandboxPermissions != "use_default":
-		return fmt.Errorf("sandbox_permissions %q is not offered: the policy alone decides what a command may do. Leave it out", x.SandboxPermissions)
-	case len(x.AdditionalPermissions) > 0 && string(x.AdditionalPermissions) != "null":
-		return errors.New("additional_permissions is not offered: the policy alone decides what a command may do. Leave it out")
 	}
-	return nil
+	return x.escalation.check(env)
 }
 
 // login tells whether to start a login shell: as asked, else if allowed at all.
@@ -102,35 +97,82 @@ func (in execInput) argv(env Env) []string {
 }
 
 func runExec(ctx context.Context, in execInput, env Env) (Result, error) {
+	limit := env.Output.AtMost(tokens(in.MaxOutputTokens))
 	c := command{
 		text: in.Cmd, argv: in.argv(env), dir: env.abs(in.Workdir), description: in.Justification,
-		timeout: env.Commands.limit(milliseconds(in.TimeoutMS)), forced: plainOutput,
+		timeout: env.limit(milliseconds(in.TimeoutMS)), forced: plainOutput, tty: in.TTY, output: limit,
 	}
-	r, err := c.run(ctx, env)
+	var notes []string
+	var r CommandResult
+	var err error
+	if s := env.Commands.Sessions; s == nil {
+		r, err = c.run(ctx, env)
+	} else {
+		r, notes, err = c.runYielding(ctx, env, clampYield(in.YieldTimeMS, defaultYield, minYield, maxYield))
+	}
 	if err != nil {
-		return startFailed("exec_command", c.argv, err), nil
+		return startFailed("exec_command", c.argv, err)
 	}
-	limit := env.Output.AtMost(int(min(in.MaxOutputTokens, 1<<30)))
-	head := []string{
-		"Chunk ID: " + randomHex(3),
-		fmt.Sprintf("Wall time: %.4f seconds", r.Duration.Seconds()),
-		fmt.Sprintf("Process exited with code %d", r.ExitCode),
-		fmt.Sprintf("Original token count: %d", (r.OutputBytes+bytesPerToken-1)/bytesPerToken),
-	}
-	head = append(append(head, r.notes(c.timeout)...), "Output:", limit.Formatted(r.Text))
-	res := r.result(strings.Join(head, "\n"), !limit.Fits(r.Text))
-	if r.TimedOut {
-		res.IsError, res.Code = true, "timeout"
-	}
-	return res, nil
+	return execResult(r, limit, notes), nil
 }
 
-// startFailed is the result for a command that could not be started. Neither
-// the command nor the error holds the environment.
-func startFailed(tool string, argv []string, err error) Result {
+// earlyExit is how long a command is awaited before it becomes a session.
+const earlyExit = 150 * time.Millisecond
+
+// runYielding runs the command until it is over or the time is up, and leaves
+// it running in a session then. The end of ctx does not end it.
+func (c command) runYielding(ctx context.Context, env Env, yield time.Duration) (r CommandResult, notes []string, err error) {
+	began := time.Now()
+	s := env.Commands.Sessions
+	id, opened, err := s.start(c, env)
+	if err != nil {
+		return r, nil, err
+	}
+	opened.sleep(ctx, s, earlyExit)
+	if !opened.isOver() {
+		// It is in the table before the long wait, so that it is not lost if the
+		// call is cut off.
+		if warning := crowded(s.open(id, opened)); warning != "" {
+			notes = append(notes, warning)
+		}
+		opened.sleep(ctx, s, yield-time.Since(began))
+	}
+	if r = opened.report(s, id); !r.over {
+		r.Duration = time.Since(began)
+	}
+	return r, notes, nil
+}
+
+// execResult is the result of a call that has run or watched a command. A
+// command that still runs has a session instead of an exit code.
+func execResult(r CommandResult, limit Limit, notes []string) Result {
+	state := fmt.Sprintf("Process exited with code %d", r.ExitCode)
+	if r.session > 0 {
+		state = fmt.Sprintf("Process running with session ID %d", r.session)
+	}
+	lines := []string{
+		"Chunk ID: " + randomHex(3),
+		fmt.Sprintf("Wall time: %.4f seconds", r.Duration.Seconds()),
+		state,
+		fmt.Sprintf("Original token count: %d", (r.OutputBytes+bytesPerToken-1)/bytesPerToken),
+	}
+	lines = append(append(append(lines, r.notes()...), notes...), "Output:", limit.Formatted(r.Text))
+	return r.failed(r.result(strings.Join(lines, "\n"), !limit.Fits(r.Text)))
+}
+
+// tokens is a number of tokens that a model names.
+func tokens(n uint) int { return int(min(n, 1<<30)) }
+
+// startFailed is the result for a command that could not be started, or the
+// error if no other can be started either. Neither the command nor the error
+// holds the environment.
+func startFailed(tool string, argv []string, err error) (Result, error) {
+	if endsRun(err) {
+		return Result{}, err
+	}
 	res := Fail("not_started", fmt.Sprintf("%s failed for `%s`: %v", tool, display(quoteArgv(argv)), err))
 	res.Display = firstLine(err.Error())
-	return res
+	return res, nil
 }
 
 // maxMilliseconds is about three years, which no run reaches; more would
@@ -141,14 +183,15 @@ func milliseconds(n uint) time.Duration {
 	return time.Duration(min(n, maxMilliseconds)) * time.Millisecond
 }
 
-// limited tells how long the calls of a command tool may take.
+// limited tells how long the calls of a command tool may take, and what they ask
+// for beyond the sandbox.
 type limited struct {
 	Tool
 	// fallback is the timeout of a call that names none.
 	fallback time.Duration
 }
 
-// Prepare adds the timeout to the calls that run a command.
+// Prepare adds both to the calls that run a command.
 func (t limited) Prepare(env Env, in Input) (*Call, error) {
 	call, err := t.Tool.Prepare(env, in)
 	if err != nil || len(call.Actions) == 0 || call.Actions[0].Kind != policy.KindExec {
@@ -157,11 +200,13 @@ func (t limited) Prepare(env Env, in Input) (*Call, error) {
 	var args struct {
 		TimeoutMS uint `json:"timeout_ms"`
 		Timeout   uint `json:"timeout"`
+		wanted
 	}
 	if err := json.Unmarshal(call.Args, &args); err != nil {
-		args.TimeoutMS, args.Timeout = 0, 0 // another tool's field of that name
+		return call, nil // another tool's fields of these names
 	}
-	call.Timeout = env.Commands.limit(orDefault(args.TimeoutMS, args.Timeout, t.fallback))
+	call.Timeout = env.limit(orDefault(args.TimeoutMS, args.Timeout, t.fallback))
+	call.Wants = args.wants()
 	return call, nil
 }
 

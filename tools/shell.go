@@ -50,7 +50,7 @@ var shellTool = limited{fallback: shellTimeout, Tool: New(Def[shellInput]{
 	},
 	Run: func(ctx context.Context, in shellInput, env Env) (Result, error) {
 		c := in.shellArgs.command(env, shownArgv(in.Command), in.Command, in.extra)
-		return c.runShell(ctx, env, "shell", jsonLayout), nil
+		return c.runShell(ctx, env, "shell", jsonLayout)
 	},
 })}
 
@@ -80,7 +80,7 @@ var shellCommand = limited{fallback: shellTimeout, Tool: New(Def[shellCommandInp
 	},
 	Run: func(ctx context.Context, in shellCommandInput, env Env) (Result, error) {
 		c := in.shellArgs.command(env, in.Command, in.argv(env), in.extra)
-		return c.runShell(ctx, env, "shell_command", textLayout), nil
+		return c.runShell(ctx, env, "shell_command", textLayout)
 	},
 })}
 
@@ -136,7 +136,7 @@ func (in shellCommandInput) argv(env Env) []string {
 func (a shellArgs) command(env Env, text string, argv []string, extra shellExtra) command {
 	return command{
 		text: text, argv: argv, dir: env.abs(a.Workdir), description: a.Justification, split: true, linger: shellLinger,
-		timeout: env.Commands.limit(orDefault(a.TimeoutMS, extra.Timeout, shellTimeout)),
+		timeout: env.limit(orDefault(a.TimeoutMS, extra.Timeout, shellTimeout)),
 	}
 }
 
@@ -149,11 +149,12 @@ func shownArgv(argv []string) string {
 }
 
 // layout is the text of a result: the exit code as reported, and the output.
-type layout func(code int, took time.Duration, output string, limit Limit) string
+// Notes follow the output, since the lines before it are fixed.
+type layout func(code int, took time.Duration, output string, notes []string, limit Limit) string
 
 // runShell runs the command and reports it the way both tools do: whatever is
 // not exit code 0 is an error.
-func (c command) runShell(ctx context.Context, env Env, tool string, lay layout) Result {
+func (c command) runShell(ctx context.Context, env Env, tool string, lay layout) (Result, error) {
 	r, err := c.run(ctx, env)
 	if err != nil {
 		return startFailed(tool, c.argv, err)
@@ -165,21 +166,34 @@ func (c command) runShell(ctx context.Context, env Env, tool string, lay layout)
 		output = fmt.Sprintf("command timed out after %d milliseconds\n%s", r.Duration.Milliseconds(), output)
 	case r.Canceled:
 		failure = "cancelled"
+	case r.Lost:
+		failure = "lost"
 	case r.Signal != "":
 		failure = "signal"
 	case r.ExitCode != 0:
 		failure = "exit_code"
 	}
-	text := lay(r.ExitCode, r.Duration, output, env.Output)
+	text := lay(r.ExitCode, r.Duration, output, r.lateNotes(), env.Output)
 	if failure == "signal" {
 		text = "execution error: the command was ended by signal " + r.Signal + "\n" + text
 	}
 	res := r.result(text, !env.Output.Fits(output))
 	res.IsError, res.Code = failure != "", failure
-	return res
+	return res, nil
 }
 
-func jsonLayout(code int, took time.Duration, output string, limit Limit) string {
+// noted puts notes below an output.
+func noted(output string, notes []string) string {
+	if len(notes) == 0 {
+		return output
+	}
+	if output != "" && !strings.HasSuffix(output, "\n") {
+		output += "\n"
+	}
+	return output + strings.Join(notes, "\n") + "\n"
+}
+
+func jsonLayout(code int, took time.Duration, output string, notes []string, limit Limit) string {
 	type metadata struct {
 		ExitCode        int     `json:"exit_code"`
 		DurationSeconds float64 `json:"duration_seconds"`
@@ -192,7 +206,7 @@ func jsonLayout(code int, took time.Duration, output string, limit Limit) string
 		err := enc.Encode(struct {
 			Output   string   `json:"output"`
 			Metadata metadata `json:"metadata"`
-		}{limit.Formatted(output), metadata{code, tenths(took)}})
+		}{noted(limit.Formatted(output), notes), metadata{code, tenths(took)}})
 		if err != nil {
 			return output // a struct of strings and numbers always encodes
 		}
@@ -206,13 +220,13 @@ func jsonLayout(code int, took time.Duration, output string, limit Limit) string
 	}
 }
 
-func textLayout(code int, took time.Duration, output string, limit Limit) string {
+func textLayout(code int, took time.Duration, output string, notes []string, limit Limit) string {
 	head := fmt.Sprintf("Exit code: %d\nWall time: %s seconds\n", code, strconv.FormatFloat(tenths(took), 'f', -1, 64))
 	cut := limit.Cut(output)
 	if lines := lineCount(output); lines != lineCount(cut) {
 		head += fmt.Sprintf("Total output lines: %d\n", lines)
 	}
-	return head + "Output:\n" + cut
+	return head + "Output:\n" + noted(cut, notes)
 }
 
 func tenths(d time.Duration) float64 { return math.Round(d.Seconds()*10) / 10 }

@@ -36,12 +36,15 @@ type terminal struct {
 	timer   *time.Timer
 	armed   bool
 	closed  bool
-	// named says that events name their stream.
-	named bool
+	// names are what events call the streams.
+	names streamNames
 }
 
-func newTerminal(env Env, id string, named bool) *terminal {
-	t := &terminal{callID: env.CallID, id: id, emit: env.Emit, room: terminalCap, named: named}
+// streamNames are the names of the streams by number; empty names none.
+type streamNames [2]event.Stream
+
+func newTerminal(env Env, id string, names streamNames) *terminal {
+	t := &terminal{callID: env.CallID, id: id, emit: env.Emit, room: terminalCap, names: names}
 	t.mu.Lock() // until opened: output must not overtake terminal.started
 	return t
 }
@@ -113,10 +116,7 @@ func (t *terminal) flush(s proc.Stream, end bool) {
 	if len(b) == keep {
 		return
 	}
-	e := event.TerminalAppendStringEvent{ToolCallID: t.callID, TerminalID: t.id}
-	if t.named {
-		e.Stream = streamNames[s]
-	}
+	e := event.TerminalAppendStringEvent{ToolCallID: t.callID, TerminalID: t.id, Stream: t.names[s]}
 	if told := b[:len(b)-keep]; utf8.Valid(told) {
 		e.Delta = string(told)
 	} else {
@@ -125,8 +125,6 @@ func (t *terminal) flush(s proc.Stream, end bool) {
 	t.pending[s] = append(b[:0], b[len(b)-keep:]...)
 	t.emit(e)
 }
-
-var streamNames = [2]event.Stream{"stdout", "stderr"}
 
 // completed tells the rest of the output, how much was left out, and the end.
 func (t *terminal) completed(e event.TerminalCompletedEvent) {

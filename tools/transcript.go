@@ -195,20 +195,30 @@ func (s *settler) put(r rune) {
 // escape leaves out the escape sequence that b starts with, obeys it if it
 // erases the line, and returns its length.
 func (s *settler) escape(b []byte) int {
-	if len(b) < 2 {
+	n := escapeLength(b)
+	if n == 0 {
 		return len(b)
+	}
+	if b[1] == '[' && b[n-1] == 'K' {
+		s.erase(string(b[2 : n-1]))
+	}
+	return n
+}
+
+// escapeLength is the length of the escape sequence that b starts with, 0 if it
+// has no end.
+func escapeLength(b []byte) int {
+	if len(b) < 2 {
+		return 0
 	}
 	switch b[1] {
 	case '[':
 		for i := 2; i < len(b); i++ {
 			if b[i] >= 0x40 && b[i] <= 0x7e {
-				if b[i] == 'K' {
-					s.erase(string(b[2:i]))
-				}
 				return i + 1
 			}
 		}
-		return len(b)
+		return 0
 	case ']', 'P', '_', '^', 'X': // strings, up to BEL or ST
 		for i := 2; i < len(b); i++ {
 			if b[i] == 0x07 {
@@ -218,9 +228,12 @@ func (s *settler) escape(b []byte) int {
 				return i + 2
 			}
 		}
-		return len(b)
+		return 0
 	case '(', ')', '*', '+', '#', '%', ' ':
-		return min(3, len(b))
+		if len(b) < 3 {
+			return 0
+		}
+		return 3
 	}
 	return 2
 }
