@@ -51,7 +51,7 @@ func (s *session) decide(ctx context.Context, c *call, v policy.Verdict) (denied
 		if a.ended {
 			return ""
 		}
-		v, id, scope = s.answered(c, v, a), a.id, a.scope
+		v, id, scope = s.answered(ctx, c, v, a), a.id, a.scope
 	}
 	if v.Effect == policy.Allow {
 		s.setRights(c, v)
@@ -68,7 +68,7 @@ func (s *session) decide(ctx context.Context, c *call, v policy.Verdict) (denied
 
 // answered is the verdict after an answer. New arguments are prepared and judged
 // again: an answer allows what was asked, not what the policy refuses.
-func (s *session) answered(c *call, v policy.Verdict, a answer) policy.Verdict {
+func (s *session) answered(ctx context.Context, c *call, v policy.Verdict, a answer) policy.Verdict {
 	if !a.approved {
 		v.Effect, v.DecidedBy, v.Reason = policy.Deny, string(a.by), a.reason
 		return v
@@ -83,6 +83,10 @@ func (s *session) answered(c *call, v policy.Verdict, a answer) policy.Verdict {
 		}
 		if reason := s.planReason(c); reason != "" {
 			v.Effect, v.DecidedBy, v.Reason = policy.Deny, "policy", reason
+			return v
+		}
+		if reason := s.hooksAgain(ctx, c); reason != "" {
+			v.Effect, v.DecidedBy, v.RuleID, v.Layer, v.Reason = policy.Deny, "hook", "", "", reason
 			return v
 		}
 		c.remarks = append(c.remarks, "Whoever approved the call changed its arguments; what was run is "+c.prepared.Display+".")
@@ -159,6 +163,8 @@ func denialText(e event.ToolDecisionEvent, v policy.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "denied: %s is refused by ", describe(v.Action))
 	switch {
+	case e.DecidedBy == "hook":
+		b.WriteString("a hook")
 	case e.DecidedBy == "approver":
 		b.WriteString("the approver")
 	case e.DecidedBy == "tty":

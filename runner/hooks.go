@@ -230,7 +230,9 @@ func (s *session) preHooks(ctx context.Context, c *call, v policy.Verdict) (afte
 	}
 	for _, d := range said {
 		if d.answer.ask {
-			v.Effect, v.DecidedBy, v.RuleID, v.Layer, v.OnAsk = policy.Ask, "hook", "", "", s.Policy.OnAsk()
+			// An answer holds for this call: the hook asks about the next one again.
+			v.Effect, v.DecidedBy, v.RuleID, v.Layer = policy.Ask, "hook", "", ""
+			v.OnAsk, v.MaxScope = s.Policy.OnAsk(), policy.ScopeOnce
 			v.Reason = "the hook " + d.hook.Name + " asks"
 			if d.reason != "" {
 				v.Reason += ": " + d.reason
@@ -239,6 +241,36 @@ func (s *session) preHooks(ctx context.Context, c *call, v policy.Verdict) (afte
 		}
 	}
 	return v, ""
+}
+
+// hooksAgain asks the hooks about a call whose arguments an answer has changed,
+// and returns why one of them refuses it, or "". Whoever answered knows these
+// arguments, so that an ask is answered; a hook that wants others refuses.
+func (s *session) hooksAgain(ctx context.Context, c *call) (reason string) {
+	if len(s.Hooks) == 0 {
+		return ""
+	}
+	told := hookCallOf(c)
+	if told == nil {
+		return ""
+	}
+	said := s.runHooks(ctx, s.hooksOf(PreToolUse, told.names), c, s.payload(PreToolUse, told))
+	if ctx.Err() != nil {
+		return "the run ends"
+	}
+	if d := firstRefusal(said); d != nil {
+		if d.answer.stop {
+			s.endByHook(d, fault.Blocked)
+		}
+		return "the hook " + d.hook.Name + ": " + d.reason
+	}
+	if input, by, err := rewriteOf(said, told); err != nil {
+		return "the hook " + by.Name + ": " + err.Error()
+	} else if input != nil {
+		return "the hook " + by.Name + " wants other arguments than the answer brought"
+	}
+	c.remarks = append(c.remarks, remarksOf(said)...)
+	return ""
 }
 
 // firstRefusal is the first hook that refuses the call, or nil.

@@ -52,12 +52,12 @@ func readHookAnswer(at HookEvent, stdout string) (hookAnswer, error) {
 	if at == SessionStart && text[0] != '{' {
 		return hookAnswer{context: text}, nil
 	}
-	var w wireAnswer
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
 	if text[0] != '{' {
 		return hookAnswer{}, errors.New("it is no JSON object")
 	}
+	var w wireAnswer
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {
 		return hookAnswer{}, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
 	}

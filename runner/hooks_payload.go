@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"drover/output/event"
@@ -131,9 +132,13 @@ func needsQuotes(r rune) bool {
 }
 
 // hookCallAfter is a finished call as hooks see it, or nil. A command that goes
-// on in the background has none until it is over.
+// on in the background has none until it is over; what tells its end is then the
+// call that started it.
 func (s *session) hookCallAfter(c *call, res tools.Result) *hookCall {
 	h := hookCallOf(c)
+	if c.tool.Spec().Name == "write_stdin" {
+		h = s.background.take(c, res)
+	}
 	if h == nil {
 		return nil
 	}
@@ -141,6 +146,8 @@ func (s *session) hookCallAfter(c *call, res tools.Result) *hookCall {
 	h.response = &hookResponse{Content: text, IsError: res.IsError, ExitCode: res.ExitCode}
 	switch {
 	case h.names[0] == "Bash" && res.ExitCode == nil && !writesFiles(c.prepared):
+		h.response = nil
+		s.background.keep(h, res)
 		return nil
 	case h.names[0] == "Bash":
 		none := ""
@@ -152,6 +159,45 @@ func (s *session) hookCallAfter(c *call, res tools.Result) *hookCall {
 			h.response.FilePath = path
 		}
 	}
+	return h
+}
+
+// background are the calls whose commands go on, by the id of their session.
+type background struct {
+	mu    sync.Mutex
+	calls map[int]*hookCall
+}
+
+// keep remembers a call whose command still runs.
+func (b *background) keep(h *hookCall, res tools.Result) {
+	var data struct {
+		SessionID int `json:"session_id"`
+	}
+	raw, err := json.Marshal(res.Structured)
+	if err != nil || json.Unmarshal(raw, &data) != nil || data.SessionID == 0 {
+		return // it is no command that can be asked about later
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls == nil {
+		b.calls = map[int]*hookCall{}
+	}
+	b.calls[data.SessionID] = h
+}
+
+// take is the call whose command the result of a write_stdin tells the end of,
+// or nil.
+func (b *background) take(c *call, res tools.Result) *hookCall {
+	var args struct {
+		SessionID int `json:"session_id"`
+	}
+	if res.ExitCode == nil || json.Unmarshal(c.prepared.Args, &args) != nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.calls[args.SessionID]
+	delete(b.calls, args.SessionID)
 	return h
 }
 

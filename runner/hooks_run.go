@@ -82,6 +82,7 @@ func (s *session) runHook(ctx context.Context, h *Hook, input []byte) *hookRun {
 	}
 	res, err := tools.RunHook(ctx, s.Commands, tools.HookCommand{
 		Script: h.Command, Dir: s.Cwd, Input: input, Timeout: h.Timeout, Rights: h.Rights,
+		Notice: func(n event.NoticeEvent) { s.emit(n) },
 		// Hooks written for other products look for the project here.
 		Set: map[string]string{"DROVER_PROJECT_DIR": s.Cwd, "CLAUDE_PROJECT_DIR": s.Cwd},
 	})

@@ -24,6 +24,8 @@ type HookCommand struct {
 	Timeout time.Duration
 	// Rights are what it may do beyond the sandbox of the run.
 	Rights sandbox.Rights
+	// Notice gets what the sandbox has to tell about it; nil drops that.
+	Notice func(event.NoticeEvent)
 }
 
 // HookResult is how a hook ended and what it printed.
@@ -56,7 +58,11 @@ func RunHook(ctx context.Context, c Commands, h HookCommand) (HookResult, error)
 		text: h.Script, argv: c.shellArgv("", h.Script, false), dir: h.Dir, description: display("hook: " + h.Script),
 		timeout: h.Timeout, forced: forced, split: true, streams: streams, input: append([]byte{}, h.Input...),
 	}
-	r, err := cmd.run(ctx, Env{Cwd: h.Dir, Commands: c, Rights: h.Rights, Emit: func(event.Body) {}})
+	r, err := cmd.run(ctx, Env{Cwd: h.Dir, Commands: c, Rights: h.Rights, Emit: func(b event.Body) {
+		if n, ok := b.(event.NoticeEvent); ok && h.Notice != nil {
+			h.Notice(n)
+		}
+	}})
 	if err != nil {
 		return HookResult{}, err
 	}
@@ -67,3 +73,6 @@ func RunHook(ctx context.Context, c Commands, h HookCommand) (HookResult, error)
 		Duration: r.Duration,
 	}, nil
 }
+
+// SessionShell is the program that runs commands which name no shell.
+func (c Commands) SessionShell() string { return c.sessionShell() }
