@@ -140,6 +140,20 @@ func splitWords(text string) (words []string, ok bool) {
 }
 
 // escapeWord makes globs of a quoted text literal.
-func escapeWord(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
+func escapeWord(s string) string { return escape(s, `\*?[`) }
+
+// escape puts a backslash before each of the special characters.
+func escape(s, special string) string {
+	if !strings.ContainsAny(s, special) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	for i := 0; i < len(s); i++ {
+		if strings.IndexByte(special, s[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }

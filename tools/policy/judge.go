@@ -34,15 +34,14 @@ func (p *Policy) finish(part Part) Part {
 
 // settle completes a part that was judged: an earlier answer turns its
 // question into an allow.
-func (p *Policy) settle(part Part, s *subject) Part {
+func (p *Policy) settle(part *Part, s *subject) {
 	if s.call.tracing {
-		met := p.met(s, &part)
+		met := p.met(s, part)
 		part.met = &met
 	}
 	if part.Effect == Ask {
-		p.grant(&part, s)
+		p.grant(part, s)
 	}
-	return part
 }
 
 // judge appends the parts of one action.
@@ -61,9 +60,12 @@ func (p *Policy) judge(parts []Part, c *Call, a *Action) []Part {
 		s.action = &tool
 	}
 	if r := p.decidingRule(&s); r != nil {
-		return append(parts, p.settle(p.rulePart(*a, r), &s))
+		parts = append(parts, p.rulePart(*a, r))
+	} else {
+		parts = append(parts, p.defaultPart(*a, p.settings.defaultEffect, "no rule allows "+describe(a), basisDefault))
 	}
-	return append(parts, p.settle(p.defaultPart(*a, p.settings.defaultEffect, "no rule allows "+describe(a), basisDefault), &s))
+	p.settle(&parts[len(parts)-1], &s)
+	return parts
 }
 
 // decidingRule returns the rule that decides about the subject: a deny rule,
@@ -137,10 +139,12 @@ func (p *Policy) judgeExec(parts []Part, c *Call, a *Action) []Part {
 }
 
 func (p *Policy) judgeUnits(parts []Part, c *Call, a *Action) []Part {
-	for _, u := range p.analyse(a) {
+	units := p.analyse(a)
+	for i := range units {
+		u := &units[i]
 		switch {
 		case u.cmd != nil:
-			if part, ok := p.judgeCommand(c, &u); ok {
+			if part, ok := p.judgeCommand(c, u); ok {
 				parts = append(parts, part)
 			}
 		case u.action.Kind == KindHost:
@@ -154,13 +158,16 @@ func (p *Policy) judgeUnits(parts []Part, c *Call, a *Action) []Part {
 			}
 		case u.wild:
 			if part, ok := p.wildPart(c, Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}, u.opaque); ok {
-				parts = append(parts, p.settle(part, &subject{call: c, action: a, cmd: &command{wild: u.opaque}}))
+				p.settle(&part, &subject{call: c, action: a, cmd: &command{wild: u.opaque}})
+				parts = append(parts, part)
 			}
 		case u.unread && p.hasRefusals():
 			parts = append(parts, Part{Action: *a, Effect: Deny, DecidedBy: byDefault, Reason: u.opaque, basis: basisOpaque})
 		default:
 			act := Action{Kind: KindExec, Dir: a.Dir, Argv: a.Argv}
-			parts = append(parts, p.settle(p.opaquePart(act, u.opaque), &subject{call: c, action: &act}))
+			part := p.opaquePart(act, u.opaque)
+			p.settle(&part, &subject{call: c, action: a})
+			parts = append(parts, part)
 		}
 	}
 	return parts
@@ -181,7 +188,7 @@ func (p *Policy) judgeCommand(call *Call, u *unit) (part Part, ok bool) {
 	act := Action{Kind: KindExec, Dir: u.cmd.shown, Argv: texts(u.cmd.words)}
 	s := subject{call: call, action: &act, cmd: u.cmd}
 	if part, ok = p.commandPart(&s, u); ok {
-		part = p.settle(part, &s)
+		p.settle(&part, &s)
 	}
 	return part, ok
 }
@@ -225,7 +232,7 @@ func (p *Policy) commandPart(s *subject, u *unit) (part Part, ok bool) {
 	}
 	part = p.rulePart(act, asked)
 	if asked.rights != (rights{}) && asked.block.matches(p, s, false) {
-		part.rights = &asked.rights
+		part.certain = true
 	}
 	return part, true
 }
@@ -256,7 +263,7 @@ func (p *Policy) unaskedPart(s *subject, u *unit) (part Part, ok bool) {
 	}
 	if r := firstMatch(p, p.set(KindExec).allow, s); r != nil {
 		part := p.rulePart(act, r)
-		part.rights = &r.rights
+		part.certain = true
 		return part, true
 	}
 	switch {
@@ -321,7 +328,8 @@ type pathOrigin struct {
 func (p *Policy) judgePath(c *Call, a *Action, from pathOrigin) (part Part, decided bool) {
 	s := subject{call: c, action: a}
 	part, decided = p.pathPart(&s, from)
-	return p.settle(part, &s), decided
+	p.settle(&part, &s)
+	return part, decided
 }
 
 func (p *Policy) pathPart(s *subject, from pathOrigin) (part Part, decided bool) {

@@ -168,7 +168,7 @@ func relativeGlob(g pathGlob, full string) (pathGlob, error) {
 }
 
 func escapeGlob(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`).Replace(name)
+	return escape(name, `\*?[{`)
 }
 
 // matchPath tells whether the globs match an action's path. To be sure, both

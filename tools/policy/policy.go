@@ -211,8 +211,9 @@ type Part struct {
 
 	rule  *rule
 	basis basis
-	// rights are those of the rule, if it certainly is about the command.
-	rights *rights
+	// certain says that the rule is about this very command, so that its
+	// rights count.
+	certain bool
 	// met are the rules that the action met, if the call is traced.
 	met *[]RuleMatch
 }
@@ -372,7 +373,9 @@ func (p *Policy) toolPart(c *Call) (part Part, ok bool) {
 	s := subject{call: c, action: &a}
 	for _, list := range [2][]*rule{rules.deny, rules.ask} {
 		if r := firstMatch(p, list, &s); r != nil {
-			return p.settle(p.rulePart(a, r), &s), true
+			part = p.rulePart(a, r)
+			p.settle(&part, &s)
+			return part, true
 		}
 	}
 	return Part{}, false
@@ -387,11 +390,11 @@ func rightsOf(parts []Part) (network, unsandboxed bool, timeout time.Duration) {
 			continue
 		}
 		commands++
-		r := parts[i].rights
-		if r == nil {
+		if !parts[i].certain {
 			network, unsandboxed = false, false
 			continue
 		}
+		r := &parts[i].rule.rights
 		network, unsandboxed = network && r.network, unsandboxed && r.free
 		if r.timeout > 0 && (timeout == 0 || r.timeout < timeout) {
 			timeout = r.timeout
