@@ -355,3 +355,40 @@ func FuzzHookAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestBackgroundCommandIsTold looks at a command that goes on after its call:
+// its hook is started at its end, with the call that started it.
+func TestBackgroundCommandIsTold(t *testing.T) {
+	dir := t.TempDir()
+	gate := filepath.Join(dir, "gate")
+	_, stream := play(t, strings.Join([]string{
+		fmt.Sprintf(`{"tool_calls":[{"id":"first","name":"exec_command","args":{"cmd":"until test -e %s; do sleep 0.02; done; echo over","yield_time_ms":250}}]}`, gate),
+		fmt.Sprintf(`{"expect":"session ID (?P<x>[0-9]+)","capture":{"n":"session ID ([0-9]+)"},"tool_calls":[{"name":"exec_command","args":{"cmd":"touch %s"}}]}`, gate),
+		`{"tool_calls":[{"name":"write_stdin","args_raw":"{\"session_id\":${n},\"chars\":\"\",\"yield_time_ms\":20000}"}]}`,
+		`{"text":"Done."}`}, "\n"), watched(t, Hook{Event: PostToolUse, Command: "cat > " + dir + "/$$.json"}))
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%d payloads, %v\n%s", len(files), err, stream)
+	}
+	found := false
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p hookPayload
+		if err := json.Unmarshal(data, &p); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(p.ToolInput), "until test") {
+			continue
+		}
+		found = true
+		if p.ToolName != "Bash" || p.ToolUseID != "first" || p.ToolResponse == nil || !strings.Contains(p.ToolResponse.Content, "over") {
+			t.Errorf("got %s", data)
+		}
+	}
+	if !found {
+		t.Errorf("the end of the command was not told:\n%s", stream)
+	}
+}
