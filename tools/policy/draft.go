@@ -322,8 +322,8 @@ func (p *Policy) together(asked []Part) draft {
 func (r Rule) name() string {
 	word := "rule"
 	for _, key := range []string{"argv", "path", "host", "tool"} {
-		list, ok := r[key].([]string)
-		if !ok || len(list) == 0 {
+		list := textsOf(r[key])
+		if len(list) == 0 {
 			continue
 		}
 		word = list[0]
@@ -336,6 +336,25 @@ func (r Rule) name() string {
 		word = "mcp"
 	}
 	return slug(path.Base(word)) + "-" + r.digest()[:10]
+}
+
+// textsOf returns the words of a value up to the first that is none.
+func textsOf(value any) []string {
+	switch list := value.(type) {
+	case []string:
+		return list
+	case []any:
+		var out []string
+		for _, v := range list {
+			text, ok := v.(string)
+			if !ok {
+				return out
+			}
+			out = append(out, text)
+		}
+		return out
+	}
+	return nil
 }
 
 func slug(text string) string {
