@@ -15,6 +15,7 @@ import (
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner"
+	"drover/runner/approver"
 	"drover/runner/model"
 	"drover/runner/session"
 	"drover/tools"
@@ -35,7 +36,9 @@ type prepared struct {
 	newSession bool
 	files      *tools.Files
 	sandbox    *sandbox.Sandbox
-	copy       *runner.Isolation
+	// asker answers requests, nil if nobody does.
+	asker approver.Approver
+	copy  *runner.Isolation
 	// stopping ends the run.
 	stopping     *stopping
 	closedOutput atomic.Bool
@@ -92,6 +95,9 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 		return in, err
 	}
 	a.showAs(in.config)
+	if err := a.settleApprovals(o, in.config, &in.settings); err != nil {
+		return in, err
+	}
 	if in.policy, err = a.loadPolicy(o, in.settings, in.cwd); err != nil {
 		return in, err
 	}
@@ -149,6 +155,9 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	p.options = a.runnerOptions(p, in)
 	p.options.Stopped = s.arm
 	if err := a.addHooks(p, in); err != nil {
+		return nil, err
+	}
+	if err := a.openApprover(p, in); err != nil {
 		return nil, err
 	}
 	s.runID.Store(&p.options.Commands.RunID)
@@ -220,6 +229,10 @@ func (a *app) showAs(cfg *config.Config) {
 
 // release gives back what prepare opened. It may be called twice.
 func (p *prepared) release() {
+	if p.asker != nil {
+		_ = p.asker.Close() // what is left of a socket is removed by the next run
+		p.asker = nil
+	}
 	if p.log != nil {
 		_ = p.log.Close() // conclude has reported the error if there was one
 	}

@@ -24,12 +24,15 @@ import (
 // runOptions are the flags of run as given; set tells which were.
 type runOptions struct {
 	set func(flag string) bool
+	// has tells whether this version has a flag.
+	has func(flag string) bool
 
 	file, promptFile, model, cwd       string
 	addDirs, policies                  []string
 	allow, ask, deny                   []string
 	trustProject, yolo, network        bool
 	onAsk, onDeny, sandbox             string
+	approvals                          approvalOptions
 	maxDenials, maxTurns, maxToolCalls int
 	maxTokens                          int64
 	maxCost                            float64
@@ -63,6 +66,7 @@ func newRunCmd(a *app) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			a.run.args = args
 			a.run.set = c.Flags().Changed
+			a.run.has = func(flag string) bool { return c.Flags().Lookup(flag) != nil }
 			return a.runRun(c.Context())
 		},
 	}
@@ -81,7 +85,8 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ask, "ask", nil, "ask for RULE (repeatable)")
 	f.StringArrayVar(&o.deny, "deny", nil, "deny RULE (repeatable)")
 	f.BoolVar(&o.trustProject, "trust-project", false, "let the project's own policy and config allow things")
-	f.StringVar(&o.onAsk, "on-ask", "", "what an ask becomes when nobody can answer: deny or fail")
+	f.StringVar(&o.onAsk, "on-ask", "", "what becomes of an ask: deny, fail, defer (end the run, to be taken up later) or approver")
+	o.approvals.bind(f)
 	f.StringVar(&o.onDeny, "on-deny", "", "whether a refusal counts: continue, report or fail")
 	f.IntVar(&o.maxDenials, "max-denials", 0, "end the run at this many refusals (default 5)")
 	f.StringVar(&o.sandbox, "sandbox", "", "read-only, workspace-write or off (default workspace-write)")
@@ -118,7 +123,7 @@ func (o *runOptions) checkValues() error {
 		flag, got string
 		known     []string
 	}{
-		{"on-ask", o.onAsk, []string{"", "deny", "fail"}},
+		{"on-ask", o.onAsk, []string{"", "deny", "fail", "defer", "approver"}},
 		{"on-deny", o.onDeny, []string{"", "continue", "report", "fail"}},
 		{"sandbox", o.sandbox, []string{"", "read-only", "workspace-write", "off"}},
 		{"mode", o.mode, []string{"", "default", "plan"}},
@@ -144,6 +149,7 @@ func (o *runOptions) checkValues() error {
 		{"max-denials", o.maxDenials < 0}, {"max-turns", o.maxTurns < 0}, {"max-tool-calls", o.maxToolCalls < 0},
 		{"max-tokens", o.maxTokens < 0}, {"max-cost", o.maxCost < 0}, {"timeout", o.timeout < 0},
 		{"idle-timeout", o.idleTimeout < 0}, {"tool-timeout", o.toolTimeout < 0}, {"check-retries", o.checkRetries < 0},
+		{"approval-timeout", o.approvals.timeout < 0},
 	} {
 		if n.bad {
 			return &fault.Error{Code: "usage", What: "--" + n.flag + " cannot be used", Why: "it is negative",

@@ -49,7 +49,7 @@ func (a *app) protected(writable []string, s settings, pol *policy.Policy) []str
 // believes: drover's own, and the policy and task files of this one.
 func (a *app) steering(writable []string, s settings) []string {
 	own := []string{session.StateDir(a.getenv), config.Home(a.getenv)}
-	for _, path := range append([]string{s.inlinePolicyName}, s.policies...) {
+	for _, path := range append([]string{s.inlinePolicyName, s.approvals.program}, s.policies...) {
 		if path != "" {
 			own = append(own, absolute([]string{path})...)
 		}

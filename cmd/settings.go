@@ -28,6 +28,7 @@ type settings struct {
 	ephemeral        bool
 	network          bool
 	onAsk, onDeny    string
+	approvals        approvals
 	limits           runner.Limits
 	checks           []string
 	checkRetries     int
@@ -144,7 +145,7 @@ func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Source
 	home := a.getenv("HOME")
 	return policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
-		User:    userPolicy(a.getenv),
+		User: userPolicy(a.getenv), TTY: s.approvals.tty, Generated: generatedPolicy(a.getenv),
 		Project: filepath.Join(cwd, ".drover", "policy.yaml"), TrustProject: o.trustProject,
 		Inline: s.inlinePolicy, InlineName: s.inlinePolicyName,
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo, Tools: s.dynamic.names,

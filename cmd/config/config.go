@@ -48,9 +48,13 @@ type Settings struct {
 	Network         bool `mapstructure:"network"`
 	AllowLoginShell bool `mapstructure:"allow_login_shell"`
 	Ephemeral       bool `mapstructure:"ephemeral"`
-	// OnAsk is deny or fail, OnDeny continue, report or fail.
-	OnAsk  string `mapstructure:"on_ask"`
-	OnDeny string `mapstructure:"on_deny"`
+	// OnAsk is deny, fail, defer or approver, OnDeny continue, report or fail.
+	OnAsk string `mapstructure:"on_ask"`
+	// Approver is a command that answers requests, ApprovalTimeout how long one
+	// waits. Only the user's file, a trusted project or a variable sets them.
+	Approver        string        `mapstructure:"approver"`
+	ApprovalTimeout time.Duration `mapstructure:"approval_timeout"`
+	OnDeny          string        `mapstructure:"on_deny"`
 	// The limits are above zero. MaxCost is in US dollars.
 	MaxTurns     int           `mapstructure:"max_turns"`
 	MaxToolCalls int           `mapstructure:"max_tool_calls"`

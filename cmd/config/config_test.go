@@ -76,6 +76,8 @@ timeout: 10m
 idle_timeout: 90s
 tool_timeout: 1m
 on_ask: fail
+approver: ask-ops --urgent
+approval_timeout: 30s
 on_deny: continue
 max_denials: 3
 tool_output_token_limit: 500
@@ -116,7 +118,7 @@ func TestUserFileSetsEverything(t *testing.T) {
 	want := &Config{
 		Settings: Settings{
 			Model: "ollama/x", Shell: "/bin/zsh", Sandbox: "read-only", Network: true, AllowLoginShell: true, Ephemeral: true,
-			OnAsk: "fail", OnDeny: "continue", MaxTurns: 7, MaxToolCalls: 8, MaxTokens: 9000000000, MaxCost: 1.5, MaxDenials: 3,
+			OnAsk: "fail", Approver: "ask-ops --urgent", ApprovalTimeout: 30 * time.Second, OnDeny: "continue", MaxTurns: 7, MaxToolCalls: 8, MaxTokens: 9000000000, MaxCost: 1.5, MaxDenials: 3,
 			Timeout: 10 * time.Minute, IdleTimeout: 90 * time.Second, ToolTimeout: time.Minute, ToolOutputTokenLimit: 500,
 			Format: "text", Color: "never",
 		},
@@ -172,7 +174,7 @@ func TestUntrustedProjectCanOnlyTighten(t *testing.T) {
 		{"default sandbox", "", "sandbox: read-only", Settings{Sandbox: "read-only"}, nil},
 		{"everything", "", everything, Settings{Sandbox: "read-only", MaxTurns: 7, MaxToolCalls: 8, MaxTokens: 9000000000, MaxCost: 1.5, MaxDenials: 3,
 			Timeout: 10 * time.Minute, IdleTimeout: 90 * time.Second, ToolTimeout: time.Minute, ToolOutputTokenLimit: 500},
-			[]string{"model", "network", "on_ask", "on_deny", "allow_login_shell", "shell", "format", "color", "ephemeral", "shell_environment_policy", "redact", "providers"}},
+			[]string{"model", "network", "on_ask", "approver", "approval_timeout", "on_deny", "allow_login_shell", "shell", "format", "color", "ephemeral", "shell_environment_policy", "redact", "providers"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := newWorld(t, c.user, c.project).mustLoad(t)
@@ -252,7 +254,7 @@ func TestWrongSettingsNameTheirPlace(t *testing.T) {
 		{"key as name", "providers: {a: {api_key_env: sk-123canary}}", "", "it must be the name of a variable, not a key itself"},
 		{"price", "providers: {a: {models: {m: {input_price: -1}}}}", "", "must not be negative"},
 		{"environment", "shell_environment_policy: {inherit: everything}", "", `"everything" is not one of all, core, none`},
-		{"approver", "on_ask: approver", "", `this version of drover has no "approver"; use deny or fail`},
+		{"on_ask", "on_ask: ask", "", `"ask" is not one of deny, fail, defer, approver`},
 		{"variable", "", "ten", `variable "DROVER_MAX_TURNS" cannot be used: "ten" is not a whole number`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

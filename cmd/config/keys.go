@@ -34,7 +34,9 @@ func settingKeys() []key {
 		{"timeout", duration, lower(time.Duration(0))},
 		{"idle_timeout", duration, lower(time.Duration(0))},
 		{"tool_timeout", duration, lower(time.Duration(0))},
-		{"on_ask", onAsk, nil},
+		{"on_ask", oneOf("deny", "fail", "defer", "approver"), nil},
+		{"approver", text, nil},
+		{"approval_timeout", duration, nil},
 		{"on_deny", oneOf("continue", "report", "fail"), nil},
 		{"max_denials", count, lower(runner.DefaultDenials)},
 		{"tool_output_token_limit", count, lower(tools.DefaultLimit.Tokens)},
@@ -95,12 +97,4 @@ func count(v strict.Value) (any, error) {
 
 func oneOf(known ...string) func(strict.Value) (any, error) {
 	return func(v strict.Value) (any, error) { return v.OneOf(known...) }
-}
-
-func onAsk(v strict.Value) (any, error) {
-	s, err := v.OneOf("deny", "fail", "defer", "approver")
-	if err == nil && (s == "defer" || s == "approver") {
-		err = v.Errorf("this version of drover has no %q; use deny or fail", s)
-	}
-	return s, err
 }
