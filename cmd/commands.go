@@ -11,6 +11,7 @@ func commands(a *app) []*cobra.Command {
 		newSchemaCmd(a),
 		newSessionsCmd(a),
 		newToolsCmd(a),
+		newDoctorCmd(a),
 		newExitCodesCmd(a),
 		newVersionCmd(a),
 	}
