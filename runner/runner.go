@@ -162,7 +162,7 @@ func (r *run) chooseTools() {
 		r.asks = r.asks || spec.Asks && !spec.Permits
 		r.offered = append(r.offered, model.Tool{
 			Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema,
-			Grammar: spec.Grammar, Freeform: spec.Kind == tools.Freeform,
+			Grammar: spec.Grammar, Freeform: spec.Kind == tools.Freeform, LocalShell: spec.Kind == tools.LocalShell,
 		})
 	}
 }

@@ -6,6 +6,7 @@ var builtin = []Tool{
 	writeStdin,
 	shellTool,
 	shellCommand,
+	localShell,
 	applyPatch,
 	writeFile,
 	listDir,

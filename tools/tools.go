@@ -39,6 +39,9 @@ type Kind string
 const (
 	Function Kind = "function"
 	Freeform Kind = "freeform"
+	// LocalShell is the command tool that one API has itself, and a function to
+	// all others.
+	LocalShell Kind = "local_shell"
 )
 
 // Spec is a tool as the model, the policy and the manual see it.

@@ -10,7 +10,7 @@ import (
 )
 
 // shells are the command tools that a provider or a model can be offered.
-var shells = []string{"exec_command", "shell", "shell_command"}
+var shells = []string{"exec_command", "shell", "shell_command", "local_shell"}
 
 // readProviders reads the map of providers. A path in it is relative to dir.
 func readProviders(v strict.Value, dir string) (map[string]model.ProviderConfig, error) {

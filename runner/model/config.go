@@ -38,7 +38,8 @@ type ProviderConfig struct {
 	// Proxy is a proxy URL; empty honours HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
 	Proxy  string                 `yaml:"proxy"`
 	Models map[string]ModelConfig `yaml:"models"`
-	// Shell chooses the command tool: exec_command, shell or shell_command.
+	// Shell chooses the command tool: exec_command, shell, shell_command or
+	// local_shell.
 	Shell string `yaml:"shell"`
 	// ReplayReasoning sends reasoning text back with the history: auto (the
 	// default: where the API wants it), always, never.

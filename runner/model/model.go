@@ -111,6 +111,9 @@ type Tool struct {
 	Grammar string
 	// Freeform marks a tool whose input is plain text.
 	Freeform bool
+	// LocalShell marks the command tool that the Responses API has itself; to
+	// other APIs it is a function like any other.
+	LocalShell bool
 }
 
 // DeltaKind tells what a Delta brings.

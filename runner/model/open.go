@@ -29,7 +29,7 @@ var apis = map[string]func(endpoint) Provider{
 	"messages":  newMessages,
 }
 
-var shells = []string{"exec_command", "shell", "shell_command"}
+var shells = []string{"exec_command", "shell", "shell_command", localShell}
 
 // Open makes the model of an id ready to be asked: "provider/model", where the
 // model's name may contain slashes, or "script:FILE". It reads keys and files

@@ -223,10 +223,10 @@ func TestModelsWithOneKeyShareTheirLimiter(t *testing.T) {
 	}
 }
 
-// TestShellThatIsNotBuiltIsRefused: a run without any command tool would look
+// TestUnknownShellIsRefused: a run without any command tool would look
 // like one whose model chose not to use it.
-func TestShellThatIsNotBuiltIsRefused(t *testing.T) {
-	_, err := Open("p/m", Config{Providers: map[string]ProviderConfig{"p": {API: "chat", BaseURL: "http://localhost:1/v1", Shell: "local_shell"}}})
+func TestUnknownShellIsRefused(t *testing.T) {
+	_, err := Open("p/m", Config{Providers: map[string]ProviderConfig{"p": {API: "chat", BaseURL: "http://localhost:1/v1", Shell: "fish"}}})
 	if f := fault.From(err); f == nil || f.Exit != fault.Config {
 		t.Errorf("got %v", err)
 	}

@@ -49,7 +49,7 @@ func (p *responses) request(req *Request) (*oai.ResponseNewParams, error) {
 			Name: schemaName, Schema: schema, Strict: param.NewOpt(false),
 		}
 	}
-	body.Input.OfInputItemList = p.input(req.Items)
+	body.Input.OfInputItemList = p.input(req.Items, offersLocalShell(req.Tools))
 	return body, nil
 }
 
@@ -72,6 +72,9 @@ func schemaObject(schema json.RawMessage) (map[string]any, error) {
 }
 
 func responsesTool(t Tool) (oai.ToolUnionParam, error) {
+	if t.LocalShell {
+		return localShellTool(), nil
+	}
 	if t.Freeform {
 		c := &oai.CustomToolParam{Name: t.Name, Description: optional(t.Doc)}
 		if t.Grammar != "" {
@@ -97,9 +100,11 @@ func optional(s string) param.Opt[string] {
 	return param.NewOpt(s)
 }
 
-// input turns the conversation into input items.
-func (p *responses) input(items []Item) oai.ResponseInputParam {
+// input turns the conversation into input items. local says that calls of
+// local_shell are those of the API's own tool.
+func (p *responses) input(items []Item, local bool) oai.ResponseInputParam {
 	list := make(oai.ResponseInputParam, 0, len(items))
+	native := map[string]bool{} // the calls that went out in the API's own form
 	for i := range items {
 		it := &items[i]
 		switch it.Kind {
@@ -114,8 +119,19 @@ func (p *responses) input(items []Item) oai.ResponseInputParam {
 				list = append(list, param.Override[oai.ResponseInputItemUnionParam](it.Opaque))
 			}
 		case ToolCall:
+			if local && it.Name == localShell && !it.Freeform {
+				if call, ok := localShellCall(it); ok {
+					native[it.CallID] = true
+					list = append(list, call)
+					continue
+				}
+			}
 			list = append(list, responsesCall(it))
 		case ToolResult:
+			if native[it.CallID] {
+				list = append(list, localShellResult(it))
+				continue
+			}
 			list = append(list, responsesResult(it))
 		}
 	}

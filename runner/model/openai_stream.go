@@ -86,6 +86,7 @@ type responsesItem struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Input     string          `json:"input"`
+	Action    json.RawMessage `json:"action"`
 	Encrypted string          `json:"encrypted_content"`
 	Content   []responsesPart `json:"content"`
 	Summary   []responsesPart `json:"summary"`
@@ -256,7 +257,7 @@ func (r *responsesReader) item(e *responsesEvent, raw json.RawMessage, done bool
 		return err
 	}
 	switch it.Type {
-	case "function_call", "custom_tool_call":
+	case "function_call", "custom_tool_call", localShellItem:
 		r.callItem(e, &it, done)
 	case "message":
 		r.open()
@@ -281,6 +282,12 @@ func (r *responsesReader) item(e *responsesEvent, raw json.RawMessage, done bool
 }
 
 func (r *responsesReader) callItem(e *responsesEvent, it *responsesItem, done bool) {
+	if it.Type == localShellItem {
+		it.Name = localShell
+		if it.CallID == "" {
+			it.CallID = it.ID
+		}
+	}
 	c := r.callOf(e, it)
 	c.itemID, c.callID = it.ID, it.CallID
 	if !c.named {
@@ -291,8 +298,11 @@ func (r *responsesReader) callItem(e *responsesEvent, it *responsesItem, done bo
 		return
 	}
 	args := it.Input
-	if it.Type == "function_call" {
+	switch it.Type {
+	case "function_call":
 		args = argsText(it.Arguments)
+	case localShellItem:
+		args = string(it.Action)
 	}
 	r.emitWhole(c.openCall, args)
 	r.close(c.openCall)
@@ -396,7 +406,7 @@ func (r *responsesReader) missing(output []json.RawMessage) error {
 		switch it.Type {
 		case "message":
 			take = noText
-		case "function_call", "custom_tool_call":
+		case "function_call", "custom_tool_call", localShellItem:
 			take = noCalls
 		case "reasoning":
 			take = noKeep
