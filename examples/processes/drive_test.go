@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,7 +99,10 @@ func newTrial(t *testing.T, in mode, responses []m, args ...string) *trial {
 	if err := os.WriteFile(model, script.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	argv := []string{"run", "--model", "script:" + model, "--yolo"}
+	argv := []string{"run", "--model", "script:" + model}
+	if !slices.Contains(args, "--approver") { // who would not be asked
+		argv = append(argv, "--yolo")
+	}
 	if in != "" {
 		argv = append(argv, "--sandbox", string(in))
 	}

@@ -39,6 +39,7 @@ var moments = map[string]moment{
 	"session with a job":  {responses: []m{calls(session("set -m; sleep 600.MARK & echo ready; exec sleep 600.MARK")), thinks()}, ready: opened},
 	"check":               {responses: []m{says("Done.")}, args: []string{"--check", "echo ready; sleep 600.MARK"}, ready: printed},
 	"several at the time": {responses: []m{calls(command("sleep 600.MARK"), command("(sleep 600.MARK)"), command("sleep 600.MARK & sleep 0.1; echo ready; wait")), says("Done.")}, ready: printed},
+	"approver":            {responses: []m{calls(command("echo never; : MARK")), says("Done.")}, args: []string{"--approver", hanging, "--ask", "exec:echo"}},
 	"hook at the start":   {responses: []m{says("Done.")}, config: hook("SessionStart")},
 	"hook before a call":  {responses: []m{calls(command("echo never; : MARK")), says("Done.")}, config: hook("PreToolUse")},
 	"hook after a call":   {responses: []m{calls(command("echo once; : MARK")), says("Done.")}, config: hook("PostToolUse")},
