@@ -341,42 +341,6 @@ func TestYoloAllowsAllButDenyRulesAndProtection(t *testing.T) {
 	}
 }
 
-func TestLintFindsWhatIsProbablyNotMeant(t *testing.T) {
-	p := load(t, `
-version: 1
-rules:
-  - {id: all, effect: allow, argv: ["*"]}
-  - {id: py, effect: allow, argv: [/usr/bin/python3.12]}
-  - {id: make, effect: allow, argv: [make]}
-  - {id: fine, effect: allow, argv: [make, test], argv_exact: true}
-  - {id: push, effect: allow, argv: [git, push, origin]}
-  - {id: no-push, effect: deny, argv: [git, push]}
-  - {id: idle, effect: allow, tool: [exec_command]}
-  - {id: globbed, effect: allow, tool: ["shell*"]}
-  - {id: plan, effect: allow, tool: [update_plan]}
-  - {id: agents, effect: allow, tool: [exec_command, spawn_agent]}
-  - {id: paths, effect: allow, path: ["src/**"], access: [write]}
-  - {id: no-paths, effect: deny, path: ["**"], access: [write, delete]}
-  - {id: reads, effect: allow, path: ["src/**"]}
-`)
-	got := map[string]string{}
-	for _, f := range p.Lint() {
-		got[f.RuleID] += f.Message
-	}
-	for id, part := range map[string]string{"all": "every command", "py": "whatever it is told", "make": "whatever", "push": `"no-push" always`, "idle": "judged by argv", "globbed": "judged by argv", "plan": "without a rule", "paths": `"no-paths" always`, "": "no tests"} {
-		if !strings.Contains(got[id], part) {
-			t.Errorf("%s: got %q, want %q", id, got[id], part)
-		}
-	}
-	if got["fine"]+got["reads"]+got["agents"] != "" || len(got) != 9 {
-		t.Errorf("got %v", got)
-	}
-	shown := p.Rules()
-	if len(shown) != 13 || shown[4].Match != "argv: [git, push, origin]" || shown[10].Match != "path: [src/**] access: [write]" || shown[0].Line != 4 {
-		t.Errorf("got %+v", shown)
-	}
-}
-
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(allowStatus))
 	f.Add([]byte("\xef\xbb\xbfversion: 1\nrules: [{id: a, effect: deny, path: ['**/[a-z]{b,c}'], access: write, except: [{path: x}]}]"))
