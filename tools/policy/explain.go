@@ -144,7 +144,11 @@ func explained(part *Part) ExplainedAction {
 		out.Real = ""
 	}
 	if part.met != nil {
-		out.Rules = append(out.Rules, *part.met...)
+		for _, m := range *part.met {
+			// A rule that asked does not decide where an answer does.
+			m.Decides = m.Decides && part.DecidedBy != byGrant
+			out.Rules = append(out.Rules, m)
+		}
 	}
 	return out
 }
