@@ -207,7 +207,7 @@ rules:
 		{`echo x > out/a`, Allow}, {`echo x >| out/a 2>> out/b`, Allow}, {`echo x > ./out/../out/a`, Allow}, {`echo x > out/../in`, Deny},
 		{`cd out && echo x > a`, Allow}, {`cd out && cd deep && echo x > a`, Allow}, {`cd out; echo x > a`, Deny}, {`cd out && cd .. && echo x > a`, Deny},
 		{`cd "$d" && echo x > a`, Ask}, {`cd - && echo x > out/a`, Ask}, {`(cd out && echo x > a)`, Allow}, {`(cd out); echo x > a`, Deny},
-		{`for i in 1 2; do echo x > out/a; cd ..; done`, Ask}, {`echo x > "$f"`, Ask}, {`echo x > $(echo f)`, Ask}, {`f=.env; echo x > $f`, Deny},
+		{`for i in 1 2; do echo x > out/a; cd ..; done`, Ask}, {`echo x > "$f"`, Deny}, {`echo x > $(echo f)`, Deny}, {`f=.env; echo x > $f`, Deny},
 		{`> in.txt`, Deny}, {`> out/a`, Allow}, {`{ echo x; } > in.txt`, Deny}, {`(echo x) > out/a`, Allow}, {`if true; then echo; fi > in.txt`, Deny},
 		{`ls missing 2>/dev/null || echo none`, Allow}, {`cat < .env`, Deny}, {`cat < /dev/null`, Allow}, {`echo x 3>&-`, Allow}, {`echo x > /dev/fd/2`, Allow},
 		{`echo x > /dev/tcp/a/80`, Deny}, {`cat > out/d.md <<'EOF'

@@ -295,3 +295,9 @@ func (p *Policy) vouched(s *subject) bool {
 	}
 	return false
 }
+
+// hasPathRules tells whether any rule could refuse a path or ask for it.
+func (p *Policy) hasPathRules() bool {
+	rules := p.byKind[KindRead]
+	return rules != nil && (len(rules.deny) > 0 || len(rules.ask) > 0)
+}

@@ -151,9 +151,13 @@ func (p *Policy) judgeUnits(parts []Part, c *Call, a *Action) []Part {
 			if judged := p.judge(nil, c, &u.action); !u.guess || judged[0].RuleID != "" && judged[0].Effect != Allow {
 				parts = append(parts, judged...)
 			}
+		case u.maybe != nil:
+			if part, ok := p.possiblePathPart(c, u); ok {
+				parts = append(parts, part)
+			}
 		case u.action.Kind != "":
 			part, decided := p.judgePath(c, &u.action, pathOrigin{redirect: !u.implied, implied: u.implied})
-			if !u.guess || decided && part.Effect != Allow {
+			if !u.guess || decided && part.Effect != Allow && (!u.derived || part.RuleID != "") {
 				parts = append(parts, part)
 			}
 		case u.wild:

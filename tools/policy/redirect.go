@@ -82,6 +82,9 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) word 
 	if !w.literal || lost || sc.zsh && (w.text == "!" || w.text == "|") {
 		// In zsh ">! file" is what ">| file" is elsewhere.
 		a.addOpaque("the target of a redirection is not certain", sc)
+		for _, kind := range kinds {
+			a.addPossible(kind, &w, sc)
+		}
 	}
 	for _, name := range names {
 		if name == "" || harmlessDevice(name) {
@@ -136,4 +139,37 @@ func networkDevice(name string) string {
 		}
 	}
 	return ""
+}
+
+// addPossible adds a file whose name is not certain: the word is computed, or
+// the folder is.
+func (a *analyser) addPossible(kind Kind, w *word, sc *scope) {
+	if !a.p.hasPathRules() {
+		return
+	}
+	f := possiblePath{open: w.open || w.free || !w.literal && len(w.shapes) == 0, why: "its name depends on an expansion"}
+	shapes := w.shapes
+	switch {
+	case w.literal:
+		shapes = []string{escapeWord(w.text)}
+		f.why = "its folder depends on an expansion"
+	case w.free || len(shapes) == 0:
+		shapes = []string{"*"}
+	}
+	for _, shape := range shapes {
+		switch {
+		case shape == "" || !f.open && harmlessDevice(shape):
+		case strings.HasPrefix(shape, "/") || f.open:
+			f.shapes = append(f.shapes, shape)
+		case sc.lost:
+			f.open, f.shapes = true, append(f.shapes, shape)
+		default:
+			for _, dir := range sc.dirs {
+				f.shapes = append(f.shapes, join(escapeWord(dir), shape))
+			}
+		}
+	}
+	if len(f.shapes) > 0 {
+		a.add(unit{action: Action{Kind: kind, Path: w.text}, maybe: &f, guess: true}, sc)
+	}
 }

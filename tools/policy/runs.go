@@ -103,7 +103,7 @@ func (a *analyser) optionCommands(name string, c *command, sc *scope) {
 	for i := 1; i < len(c.words); i++ {
 		w := c.words[i]
 		if strings.HasSuffix(name, "sed") {
-			a.edited(w.text, sc)
+			a.edited(&w, sc)
 			continue
 		}
 		if len(options) == 0 {
@@ -182,8 +182,30 @@ func (a *analyser) quoted(text string, sc *scope) {
 	}
 }
 
-// edited tries what the command e of sed runs.
-func (a *analyser) edited(text string, sc *scope) {
+// edited tries what a program of sed runs.
+func (a *analyser) edited(w *word, sc *scope) {
+	text := w.text
+	if program, ok := readSed(text); ok && w.literal {
+		for _, run := range program.runs {
+			a.guessScript(run, sc)
+		}
+		if program.computed {
+			a.addWild("sed runs what it reads", sc)
+		}
+		return
+	}
+	if strings.HasPrefix(text, "-e") {
+		rest := *w
+		rest.text = text[2:]
+		a.edited(&rest, sc)
+		return
+	}
+	if value, ok := strings.CutPrefix(text, "--expression="); ok {
+		rest := *w
+		rest.text = value
+		a.edited(&rest, sc)
+		return
+	}
 	for i := 0; i+1 < len(text); i++ {
 		if text[i] != 'e' || text[i+1] != ' ' && text[i+1] != '\t' {
 			continue

@@ -14,6 +14,8 @@ type scope struct {
 	dirs []string
 	// lost says that the folder may be any other, too.
 	lost bool
+	// been are the folders that the place has left.
+	been []string
 	// vars are values that the script assigned, for guesses.
 	vars map[string][]string
 	// args are $0, $1 and so on.
@@ -117,6 +119,12 @@ func (s *scope) enter(target string) []string {
 	for _, dir := range s.dirs {
 		to = appendNew(to, join(dir, target))
 	}
+	return s.reach(to)
+}
+
+// reach adds folders that the place may be in from now on, and returns them.
+func (s *scope) reach(to []string) []string {
+	s.been = union(s.been, s.dirs)
 	s.dirs = union(s.dirs, to)
 	if len(s.dirs) > maxDirs {
 		s.dirs, s.lost = s.dirs[:maxDirs], true

@@ -13,6 +13,8 @@ type settledValue struct {
 	// itself and that no shell splits or expands it.
 	shape string
 	whole bool
+	// open says that a star in the shape may stand for anything.
+	open bool
 }
 
 // builtinWrappers are builtins that run the builtin they are told.
@@ -65,7 +67,7 @@ func (a *analyser) settled(name string) (values []settledValue, ok bool) {
 	}
 	values = s.values[name]
 	if len(values) == 0 {
-		return []settledValue{{shape: "*", whole: true}}, ownedVariables[name]
+		return []settledValue{{shape: "*", whole: true, open: true}}, ownedVariables[name]
 	}
 	return values, len(values) <= maxSettled
 }
@@ -220,4 +222,23 @@ func (a *analyser) static(w *syntax.Word) (text string, ok bool) {
 		r.part(part, i == 0, false)
 	}
 	return r.out.String(), r.literal
+}
+
+// place returns the folder that HOME or PWD certainly holds, or an empty
+// string.
+func (a *analyser) place(name string, sc *scope) string {
+	if name != "HOME" && name != "PWD" {
+		return ""
+	}
+	// HOME is asked for because PWD is never settled.
+	if _, ok := a.settled("HOME"); !ok || a.fixed.open[name] || len(a.fixed.values[name]) > 0 {
+		return ""
+	}
+	switch {
+	case name == "HOME":
+		return a.p.roots.home
+	case len(sc.dirs) == 1 && !sc.lost:
+		return sc.dirs[0]
+	}
+	return ""
 }

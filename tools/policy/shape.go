@@ -13,6 +13,7 @@ func (w *word) formed(r *wordReader) {
 	w.shapes = append(w.shapes, shapes...)
 	w.free = w.free || r.free || len(shapes) == 0 || len(w.shapes) > maxBraces
 	w.repeat = w.repeat || r.glob
+	w.open = w.open || r.open
 	w.vanishes = w.vanishes || !r.some && slices.Contains(shapes, "")
 }
 
@@ -45,7 +46,7 @@ func (r *wordReader) shapes() []string { return r.forms }
 
 // formValue adds a value that is only known when the script runs.
 func (r *wordReader) formValue(quoted bool) {
-	r.free = r.free || !quoted
+	r.free, r.open = r.free || !quoted, true
 	r.form("*")
 }
 
@@ -62,6 +63,10 @@ func (r *wordReader) formParam(x *syntax.ParamExp, quoted bool) {
 	case x.Excl || x.Index != nil || x.Slice != nil || x.Repl != nil || x.Exp != nil || x.Names != 0:
 	default:
 		values, ok := r.a.settled(name)
+		if dir := r.a.place(name, r.sc); dir != "" && (quoted || !strings.ContainsAny(dir, " \t\n*?[")) {
+			r.form(escapeWord(dir))
+			return
+		}
 		if !ok {
 			break
 		}
@@ -73,6 +78,7 @@ func (r *wordReader) formParam(x *syntax.ParamExp, quoted bool) {
 				return
 			}
 			shapes = append(shapes, v.shape)
+			r.open = r.open || v.open
 		}
 		r.form(shapes...)
 		return

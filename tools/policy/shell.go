@@ -54,6 +54,11 @@ type unit struct {
 	implied bool
 	// wild says that any command may be run.
 	wild bool
+	// maybe says that the action's path is not certain.
+	maybe *possiblePath
+	// derived says that the path follows from the words of a program: only
+	// rules decide about it.
+	derived bool
 	// unread says that the script is too large to look for denied commands.
 	unread bool
 }

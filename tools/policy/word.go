@@ -28,6 +28,9 @@ type word struct {
 	// words of its shapes or none, one that vanishes no word.
 	shapes                 []string
 	free, repeat, vanishes bool
+	// open says that a star in the shapes may stand for anything, slashes and
+	// ".." included, and not only for names that the shell finds.
+	open bool
 }
 
 func literal(text string) word { return word{text: text, literal: true} }
@@ -53,7 +56,7 @@ func (a *analyser) word(w *syntax.Word, sc *scope) word {
 			return literal(lit.Value)
 		}
 	}
-	r := wordReader{a: a, sc: sc, literal: true, several: len(w.Parts) > 1, forming: a.p.hasCommandRules()}
+	r := wordReader{a: a, sc: sc, literal: true, several: len(w.Parts) > 1, forming: a.p.hasRefusals()}
 	for i, part := range w.Parts {
 		r.part(part, i == 0 && (len(w.Parts) == 1 || startsFolder(part)), false)
 	}
@@ -136,8 +139,8 @@ type wordReader struct {
 	prints                            string
 	// forming readers collect the shapes of the word; free and loose say that
 	// it may become any words, or go on in any way.
-	forming, free, loose bool
-	forms                []string
+	forming, free, loose, open bool
+	forms                      []string
 }
 
 // words returns what the word read becomes.
@@ -192,12 +195,12 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 			r.a.substitution(x.Stmts, r.sc)
 		}
 		r.prints = r.a.output(x.Stmts, r.sc)
-		r.formValue(true)
+		r.form("*")
 		r.value("/dev/fd/63", true)
 	case *syntax.ArithmExp:
 		r.literal = false
 		r.nested(x)
-		r.formValue(true)
+		r.form("*")
 		r.value("0", true)
 	case *syntax.ExtGlob:
 		r.literal, r.glob = false, true
@@ -210,6 +213,7 @@ func (r *wordReader) part(part syntax.WordPart, first, quoted bool) {
 		if !x.Sequence {
 			r.free = true
 		}
+		r.open = true
 		r.form("*")
 		forming := r.forming
 		r.forming = false
@@ -248,13 +252,14 @@ func (r *wordReader) plainLit(s string, first bool) {
 	if first && strings.HasPrefix(s, "~") {
 		user, rest, _ := strings.Cut(s[1:], "/")
 		if user != "" || r.a.p.roots.home == "" {
-			r.literal = false
+			r.literal, r.open = false, true
 			r.form("*")
 		} else {
 			r.out.WriteString(r.a.p.roots.home)
-			r.form("*")
+			r.form(escapeWord(r.a.p.roots.home))
 			if len(s) > 1 {
 				r.out.WriteString("/")
+				r.form("/")
 			}
 			s = rest
 		}

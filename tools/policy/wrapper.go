@@ -226,6 +226,7 @@ func (a *analyser) emit(c *command, sc *scope) {
 			}
 		}
 	}
+	a.touched(c, sc)
 	a.add(unit{cmd: c}, sc)
 }
 
@@ -439,19 +440,59 @@ func (c *command) unsetVariable(name string) {
 
 // moved follows cd and its like.
 func (a *analyser) moved(c *command, sc *scope) []string {
-	i := 1
+	i, physical := 1, false
 	for i < len(c.words) && c.words[i].literal && len(c.words[i].text) > 1 && c.words[i].text[0] == '-' {
+		physical = physical || isCluster(c.words[i].text) && strings.Contains(c.words[i].text, "P")
 		i++
 	}
+	args := c.words[i:]
+	back := c.name() == "popd" || c.name() == "pushd" && len(args) == 0 || len(args) == 1 && args[0].literal && args[0].text == "-"
 	switch {
-	case c.name() == "popd", i < len(c.words) && (!c.words[i].literal || c.words[i].text == "-"), i+1 < len(c.words):
+	case len(args) > 1 || strings.Contains(a.text, "CDPATH"):
 		sc.lost = true
-	case i < len(c.words):
-		return sc.enter(c.words[i].text)
-	case c.name() == "pushd" || a.p.roots.home == "":
+	case back && len(sc.been) > 0 && !strings.Contains(a.text, "OLDPWD") && !strings.Contains(a.text, "DIRSTACK"):
+		return sc.reach(sc.been)
+	case back:
 		sc.lost = true
-	default:
+	case len(args) == 0 && a.p.roots.home == "":
+		sc.lost = true
+	case len(args) == 0:
 		return sc.enter(a.p.roots.home)
+	case args[0].literal:
+		to := sc.enter(args[0].text)
+		if physical && a.p.env.Real != nil {
+			for _, dir := range to {
+				to = sc.reach(appendNew(to, a.p.env.Real(dir)))
+			}
+		}
+		return to
+	default:
+		return a.movedTo(&args[0], sc)
 	}
 	return sc.dirs
+}
+
+// movedTo follows cd to a computed folder.
+func (a *analyser) movedTo(w *word, sc *scope) []string {
+	targets, ok := w.texts()
+	if !ok || len(targets) > maxDirs {
+		sc.lost = true
+		return sc.dirs
+	}
+	var to []string
+	for _, target := range targets {
+		switch {
+		case target != "":
+			for _, dir := range sc.dirs {
+				to = appendNew(to, join(dir, target))
+			}
+		case w.vanishes && a.p.roots.home != "":
+			to = appendNew(to, a.p.roots.home)
+		case w.vanishes:
+			sc.lost = true
+		default:
+			to = union(to, sc.dirs)
+		}
+	}
+	return sc.reach(to)
 }
