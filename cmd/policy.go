@@ -14,7 +14,8 @@ import (
 
 func newPolicyCmd(a *app) *cobra.Command {
 	return group("policy", "Check, test and explain policy files, and see what they would change",
-		newPolicyCheckCmd(a), newPolicyTestCmd(a), newPolicyExplainCmd(a), newPolicyShowCmd(a), newPolicyReplayCmd(a))
+		newPolicyCheckCmd(a), newPolicyTestCmd(a), newPolicyExplainCmd(a), newPolicyShowCmd(a), newPolicyReplayCmd(a),
+		newPolicySuggestCmd(a))
 }
 
 func newPolicyCheckCmd(a *app) *cobra.Command {

@@ -233,7 +233,7 @@ func TestExplainSeesTheSandboxAndTheLayers(t *testing.T) {
 		{[]string{"--exec", "rm -rf x", "--deny", "exec:rm"}, `decided by rule "flag-1" (--deny)`, fault.Blocked},
 		{[]string{"--exec", "anything", "--yolo"}, "decided by --yolo", fault.Success},
 		{[]string{"--tool", "update_plan", "--args", `{"plan":[]}`, "--deny", "tool:update_plan"}, "deny: tool update_plan", fault.Blocked},
-		{[]string{"--tool", "apply_patch", "--args", `{"input":"*** Begin Patch\n*** Delete File: x\n*** End Patch"}`, "--deny", "delete:x"}, "delete " + dir + "/x", fault.Blocked},
+		{[]string{"--tool", "apply_patch", "--args", `{"input":"*** Begin Patch\n*** Delete File: x\n*** End Patch"}`, "--deny", "delete:x"}, `delete: delete of "` + dir + `/x"`, fault.Blocked},
 	} {
 		stdout, _, err := policyCommand(t, dir, append([]string{"explain"}, tt.args...)...)
 		code := fault.Success
@@ -246,5 +246,25 @@ func TestExplainSeesTheSandboxAndTheLayers(t *testing.T) {
 		if code != tt.code || !strings.Contains(stdout, tt.want) {
 			t.Errorf("%q: exit %d, %s", tt.args, code, stdout)
 		}
+	}
+}
+
+func TestExplainShowsEveryRuleThatMatches(t *testing.T) {
+	dir := t.TempDir()
+	writePolicy(t, dir, "p.yaml", "version: 1\nrules:\n  - {id: git, effect: allow, argv: [git]}\n  - {id: asks, effect: ask, argv: [git, push]}\n  - {id: never, effect: deny, argv: [git, push], argv_any: [-f]}\n")
+	stdout, _, err := policyCommand(t, dir, "explain", "--policy", "p.yaml", "--exec", "git push -f")
+	var quiet exitWith
+	if !errors.As(err, &quiet) || quiet.code != fault.Blocked {
+		t.Errorf("got %v", err)
+	}
+	for _, part := range []string{"never (p.yaml:5, flag)  <- decides", "ask   asks (p.yaml:4, flag)\n", "allow git (p.yaml:3, flag)\n"} {
+		if !strings.Contains(stdout, part) {
+			t.Errorf("%q is missing:\n%s", part, stdout)
+		}
+	}
+	stdout, _, _ = policyCommand(t, dir, "explain", "--policy", "p.yaml", "--exec", "git push -f", "--format", "json")
+	var got explained
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got.Actions) != 1 || len(got.Actions[0].Rules) != 3 || !got.Actions[0].Rules[0].Decides {
+		t.Errorf("got %v, %s", err, stdout)
 	}
 }

@@ -96,8 +96,8 @@ func TestExplainNamesRuleAndLineOfTheExample(t *testing.T) {
 			}
 			text, _, _ := drover(t, dir, args...)
 			if byDefault[c.Name] {
-				if got.By != "default" || !strings.Contains(text, "decided by the default") {
-					t.Errorf("got %s: %s", got.By, text)
+				if got.DecidedBy != "default" || !strings.Contains(text, "decided by the default") {
+					t.Errorf("got %s: %s", got.DecidedBy, text)
 				}
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -116,20 +117,10 @@ func (o *explainOptions) readPaths() error {
 type explained struct {
 	// Call is what was asked about, in words.
 	Call string `json:"call"`
-	decided
-	OnAsk  policy.OnAsk    `json:"on_ask,omitempty"`
-	OnDeny policy.OnDeny   `json:"on_deny,omitempty"`
-	Parts  []explainedPart `json:"parts"`
+	policy.Explanation
 	// Missing are the programs that were taken for found on PATH.
 	Missing []string `json:"missing,omitempty"`
 	SHA256  string   `json:"policy_sha256"`
-}
-
-// explainedPart is one thing that the call would do.
-type explainedPart struct {
-	Action string      `json:"action"`
-	Kind   policy.Kind `json:"kind"`
-	decided
 }
 
 func explainCall(a *app, o *explainOptions) error {
@@ -164,21 +155,11 @@ func explainCall(a *app, o *explainOptions) error {
 }
 
 func (j *judging) explain(call policy.Call, words string) *explained {
-	v := j.policy.Decide(call)
-	e := &explained{Call: words, decided: decidedBy(v), Parts: []explainedPart{}, SHA256: j.policy.SHA256()}
-	switch v.Effect {
-	case policy.Ask:
-		e.OnAsk, e.OnDeny = v.OnAsk, v.OnDeny
-	case policy.Deny:
-		e.OnDeny = v.OnDeny
-	}
+	e := &explained{Call: words, Explanation: j.policy.Explain(call), SHA256: j.policy.SHA256()}
 	var programs []string
-	for _, p := range v.Parts {
-		e.Parts = append(e.Parts, explainedPart{Action: actionWords(p.Action), Kind: p.Action.Kind, decided: decided{
-			Effect: p.Effect, By: p.DecidedBy, RuleID: p.RuleID, Layer: p.Layer, File: p.File, Line: p.Line, Reason: p.Reason,
-		}})
-		if len(p.Action.Argv) > 0 {
-			programs = append(programs, p.Action.Argv[0])
+	for _, act := range e.Actions {
+		if len(act.Argv) > 0 {
+			programs = append(programs, act.Argv[0])
 		}
 	}
 	e.Missing = j.path.absent(programs)
@@ -187,43 +168,77 @@ func (j *judging) explain(call policy.Call, words string) *explained {
 
 func (e *explained) print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintln(&b, clean("%s: %s", e.Effect, e.Call))
-	fmt.Fprintln(&b, clean("decided by %s%s", e.who(), because(e.Reason)))
-	if e.Effect == policy.Ask {
-		fmt.Fprintf(&b, "without an answer it is refused (on_ask: %s, on_deny: %s)\n", e.OnAsk, e.OnDeny)
+	line := func(format string, args ...any) { fmt.Fprintln(&b, clean(format, args...)) }
+	line("%s: %s", e.Effect, e.Call)
+	d := decided{By: e.DecidedBy, RuleID: e.RuleID, File: e.File, Line: e.Line}
+	line("decided by %s%s", d.who(), because(e.Reason))
+	switch e.Effect {
+	case policy.Ask:
+		line("without an answer it is refused (on_ask: %s, on_deny: %s)", e.OnAsk, e.OnDeny)
+	case policy.Deny:
+		line("on_deny: %s", e.OnDeny)
+	default:
+		e.printRights(line)
 	}
-	if e.Effect == policy.Deny {
-		fmt.Fprintf(&b, "on_deny: %s\n", e.OnDeny)
+	if len(e.Actions) > 0 {
+		b.WriteByte('\n')
 	}
-	if len(e.Parts) > 0 {
-		b.WriteString("\nwhat it does:\n")
-	}
-	for _, p := range e.Parts {
-		fmt.Fprintln(&b, clean("  %-5s %s", p.Effect, p.Action))
-		fmt.Fprintln(&b, clean("        by %s%s", p.who(), because(p.Reason)))
+	for i := range e.Actions {
+		printAction(&e.Actions[i], line)
 	}
 	for _, name := range e.Missing {
-		fmt.Fprintln(&b, clean("\nnote: %q is nowhere on PATH here; it was taken for found", name))
+		line("note: %q is nowhere on PATH here; it was taken for found", name)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// actionWords says what an action is.
-func actionWords(a policy.Action) string {
-	switch a.Kind {
-	case policy.KindExec:
-		return "run " + strings.Join(a.Argv, " ")
-	case policy.KindRead, policy.KindWrite, policy.KindDelete:
-		words := string(a.Kind) + " " + a.Path
-		if a.Real != "" && a.Real != a.Path {
-			words += " (really " + a.Real + ")"
-		}
-		return words
-	case policy.KindHost:
-		return "connect to " + a.Host
-	case policy.KindMCP:
-		return "call " + a.Server + "/" + a.Tool
+// printRights says what the rules give the commands of an allowed call.
+func (e *explained) printRights(line func(string, ...any)) {
+	if e.Network {
+		line("its commands have the network")
 	}
-	return "use the tool " + a.Tool
+	if e.Unsandboxed {
+		line("its commands run outside the sandbox")
+	}
+	if e.TimeoutMS > 0 {
+		line("its commands end after %v", time.Duration(e.TimeoutMS)*time.Millisecond)
+	}
+}
+
+// printAction prints one action with every rule that matches it. The basis is
+// told where no rule decided.
+func printAction(a *policy.ExplainedAction, line func(string, ...any)) {
+	where := ""
+	if a.Real != "" {
+		where = " (really " + a.Real + ")"
+	}
+	line("%-5s %s: %s%s", a.Effect, a.Kind, a.Action, where)
+	switch {
+	case a.RuleID != "":
+	case a.Basis == "no_effect" && a.DecidedBy != "yolo":
+		line("      it has no outside effect, and no rule stops it")
+	case a.Basis == "known_safe":
+		line("      by known_safe: it is known to only look")
+	default:
+		line("      by %s%s", basis(a), because(a.Reason))
+	}
+	for _, r := range a.Rules {
+		note := ""
+		switch {
+		case r.Decides:
+			note = "  <- decides" + because(a.Reason)
+		case r.Possible:
+			note = "  (may apply: the command cannot be fully read)"
+		}
+		line("      %-5s %s (%s, %s)%s", r.Effect, r.ID, place(r.File, r.Line), r.Layer, note)
+	}
+}
+
+// basis is what decided where no rule did.
+func basis(a *policy.ExplainedAction) string {
+	if a.DecidedBy == "yolo" {
+		return "--yolo"
+	}
+	return a.Basis
 }
