@@ -18,9 +18,9 @@ import (
 // give them, what they want themselves, what request_permissions was granted,
 // and another try outside after the sandbox stood in the way.
 
-// sandboxed tells whether commands run in a sandbox.
+// sandboxed tells whether commands run in a sandbox, as run.started says.
 func (r *run) sandboxed() bool {
-	return r.Commands.Sandbox != nil && r.Commands.Sandbox.Info().Mode != sandbox.Off
+	return r.Started.Sandbox != nil && r.Started.Sandbox.Mode != string(sandbox.Off)
 }
 
 // withWants is the verdict on a call that asks for something beyond the sandbox:

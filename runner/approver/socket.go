@@ -197,7 +197,8 @@ func (s *socket) Close() error {
 	for _, c := range list {
 		s.drop(c)
 	}
-	if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.identity) {
+	// A new file may have the number of one that is gone, but not its time.
+	if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.identity) && now.ModTime().Equal(s.identity.ModTime()) {
 		return errors.Join(err, os.Remove(s.path))
 	}
 	return err
