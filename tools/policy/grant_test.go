@@ -390,3 +390,23 @@ func FuzzParseProposal(f *testing.F) {
 		}
 	})
 }
+
+func TestManyQuestionsCostBoundedWork(t *testing.T) {
+	p := load(t, "version: 1\ndefault: ask")
+	var patch Call
+	for i := range 2000 {
+		patch.Actions = append(patch.Actions, Write("/w/src/"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+"/f", ""))
+	}
+	script := run(strings.Repeat("make a; go vet; npm ci; x y\n", 500) + "z $(z)")
+	for name, c := range map[string]Call{"patch": patch, "script": script} {
+		v := p.Decide(c)
+		prs := p.Propose(c, v)
+		if len(prs) == 0 || len(prs) > maxProposals {
+			t.Errorf("%s: %d proposals", name, len(prs))
+		}
+		denied, _ := p.ProposeDenied(c, v)
+		if len(denied) == 0 || len(denied) > maxTried {
+			t.Errorf("%s: %d suggestions", name, len(denied))
+		}
+	}
+}

@@ -28,8 +28,12 @@ type Proposal struct {
 	rule *rule
 }
 
-// maxProposals bounds how many rules are proposed for one call.
-const maxProposals = 8
+// maxProposals bounds how many rules are proposed for one call, and maxTried
+// how many are tried: each is judged with the whole call.
+const (
+	maxProposals = 8
+	maxTried     = 48
+)
 
 // ParseProposal reads a rule that an answer brings, as strictly as the loader
 // reads one of a file. Its effect can only be allow, and may be left out like
@@ -81,20 +85,31 @@ func (p *Policy) Propose(c Call, v Verdict) []Proposal {
 		return nil
 	}
 	asked := partsWith(v.Parts, Ask)
+	var whole []draft
+	for i := range c.Actions {
+		if d := wholeDraft(&c.Actions[i], len(asked) == 1); len(d.rule) > 0 && len(whole) < maxProposals/2 {
+			whole = append(whole, d)
+		}
+	}
 	var out []Proposal
-	try := func(d draft) {
-		if pr, ok := p.tried(d, c, v, asked); ok && len(out) < maxProposals && !known(out, pr) {
+	tries := 0
+	try := func(d draft, most int) {
+		if len(out) >= most || tries >= maxTried {
+			return
+		}
+		tries++
+		if pr, ok := p.tried(d, c, v, asked); ok && !known(out, pr) {
 			out = append(out, pr)
 		}
 	}
-	try(p.together(asked))
-	for _, part := range asked {
-		for _, d := range p.drafts(part, absolute) {
-			try(d)
+	try(p.together(asked), maxProposals)
+	for i := 0; i < len(asked) && tries < maxTried-len(whole); i++ {
+		for _, d := range p.drafts(asked[i], absolute) {
+			try(d, maxProposals-len(whole))
 		}
 	}
-	for i := range c.Actions {
-		try(wholeDraft(&c.Actions[i], len(asked) == 1))
+	for _, d := range whole {
+		try(d, maxProposals)
 	}
 	return out
 }
@@ -167,17 +182,19 @@ type Obstacle struct {
 
 // ProposeDenied returns the smallest useful rules that would have allowed what
 // a verdict refuses or asks, written in a policy file: one for each part that
-// stopped, and it was tried there. What a rule refuses or asks, or the sandbox
+// stopped, and it was tried there (of a call with very many parts, the first
+// ones are). What a rule refuses or asks, or the sandbox
 // holds, is returned as an obstacle: a person has to decide about it.
 func (p *Policy) ProposeDenied(c Call, v Verdict) ([]Proposal, []Obstacle) {
 	var out []Proposal
 	var stuck []Obstacle
+	tries := 0
 	for i := range v.Parts {
 		part := &v.Parts[i]
-		if part.Effect == Allow {
+		if part.Effect == Allow || stopped(v.Parts[:i], part) > 0 {
 			continue
 		}
-		pr, ok := p.helps(part, c)
+		pr, ok := p.helps(part, c, v.Parts, &tries)
 		switch {
 		case ok && !known(out, pr):
 			out = append(out, pr)
@@ -196,7 +213,7 @@ func (p *Policy) ProposeDenied(c Call, v Verdict) ([]Proposal, []Obstacle) {
 }
 
 // helps returns the best rule that would allow a part if it stood in a file.
-func (p *Policy) helps(part *Part, c Call) (Proposal, bool) {
+func (p *Policy) helps(part *Part, c Call, before []Part, tries *int) (Proposal, bool) {
 	if part.rule != nil || part.DecidedBy == bySandbox {
 		return Proposal{}, false
 	}
@@ -204,11 +221,12 @@ func (p *Policy) helps(part *Part, c Call) (Proposal, bool) {
 	for _, wide := range [2]bool{false, true} {
 		for i := len(drafts) - 1; i >= 0; i-- {
 			pr, ok := p.complete(drafts[i])
-			if !ok || pr.Wide != wide {
+			if !ok || pr.Wide != wide || *tries >= maxTried {
 				continue
 			}
+			*tries++
 			after := p.withRules(pr.rule).Decide(c)
-			if stopped(after.Parts, part) < stopped(p.Decide(c).Parts, part) {
+			if stopped(after.Parts, part) < stopped(before, part) {
 				return pr, true
 			}
 		}
