@@ -5,6 +5,7 @@ package tools
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -58,15 +59,55 @@ func BenchmarkEightSleepsOfOneSecond(b *testing.B) {
 }
 
 // peakMB is the highest resident size so far.
-func peakMB(b *testing.B) float64 {
+func peakMB(b *testing.B) float64 { return statusKB(b, "VmHWM:") / 1024 }
+
+func statusKB(b *testing.B, name string) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		b.Fatal(err)
 	}
 	var kb float64
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	_, rest, _ := strings.Cut(string(status), name)
 	if _, err := fmt.Sscan(rest, &kb); err != nil {
 		b.Fatal(err)
 	}
-	return kb / 1024
+	return kb
 }
+
+// BenchmarkIdleSessions reports what a session costs drover that says nothing:
+// resident memory, of which most is the threads that wait for processes, and
+// memory of the heap with its stacks.
+func BenchmarkIdleSessions(b *testing.B) {
+	for _, tty := range []bool{false, true} {
+		b.Run(fmt.Sprintf("tty=%v", tty), func(b *testing.B) {
+			const n = 60
+			for b.Loop() {
+				env := benchEnv(b)
+				env.Commands.Sessions = NewSessions(b.Context())
+				before, heapBefore := residentKB(b), heapBytes()
+				var group sync.WaitGroup
+				for range n {
+					group.Go(func() {
+						callJSON(b, b.Context(), execCommand, env, "cmd", "echo up; exec sleep 300", "tty", tty, "yield_time_ms", 250)
+					})
+				}
+				group.Wait()
+				b.ReportMetric((residentKB(b)-before)*1024/n, "resident-B/session")
+				b.ReportMetric((heapBytes()-heapBefore)/n, "heap-B/session")
+				b.ReportMetric(residentKB(b)/1024, "resident-MB")
+				env.Commands.Sessions.Close()
+			}
+		})
+	}
+}
+
+// heapBytes is what is in use after a collection.
+func heapBytes() float64 {
+	runtime.GC()
+	runtime.GC() // the pools are emptied by the second one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse + m.StackInuse)
+}
+
+func residentKB(b *testing.B) float64 { return statusKB(b, "VmRSS:") }

@@ -28,9 +28,14 @@ type recorder struct {
 	mu     sync.Mutex
 	events []event.Body
 	at     []time.Time
+	// discard keeps no output.
+	discard bool
 }
 
 func (r *recorder) emit(b event.Body) {
+	if _, ok := b.(event.TerminalAppendStringEvent); ok && r.discard {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events, r.at = append(r.events, b), append(r.at, time.Now())
@@ -660,4 +665,11 @@ func TestTheShellIsOneTheAgentDidNotWrite(t *testing.T) {
 			t.Errorf("configured %q: %s, want %s", configured, got, want)
 		}
 	}
+}
+
+// allocated counts all bytes that were ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
