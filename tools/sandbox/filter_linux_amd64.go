@@ -1,0 +1,9 @@
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+// refusedHere are the refused calls of this architecture alone.
+var refusedHere = []uint32{
+	unix.SYS_MODIFY_LDT, unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_USELIB,
+	unix.SYS_CREATE_MODULE, unix.SYS__SYSCTL,
+}
