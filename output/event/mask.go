@@ -56,12 +56,16 @@ func newMasker(secrets map[string]string) *masker {
 	for _, name := range names {
 		for _, form := range forms(secrets[name]) {
 			m.addValue(newValue(marker(name), form))
+			m.addPercent(newPercentValue(marker(name), form))
 		}
 		if secret := strings.TrimSpace(secrets[name]); len(secret) >= minSecret && !ordinary(secret) {
 			for _, form := range encodedForms(secret) {
 				v := newValue(marker(name), form)
 				v.wrapped = true
 				m.addValue(v)
+				if strings.ContainsAny(form, "+/") {
+					m.addPercent(newPercentValue(marker(name), form))
+				}
 			}
 		}
 	}
@@ -351,6 +355,9 @@ type value struct {
 	units  []unit
 	// wrapped says that line ends may stand between the characters.
 	wrapped bool
+	// percent is the text of a value whose bytes may be escaped with percent
+	// signs; it has no units.
+	percent string
 }
 
 // unit is one character with the backslashes before it. The last unit of a
@@ -396,6 +403,9 @@ const maxSlashes = 64
 // match returns how many bytes of s, from its start, are the secret. more says
 // that s ended before it was clear.
 func (v *value) match(s string) (n int, more bool) {
+	if v.percent != "" {
+		return v.matchPercent(s)
+	}
 	for i, u := range v.units {
 		if v.wrapped && i > 0 {
 			skip, more := skipBreaks(s[n:])

@@ -29,8 +29,8 @@ type Redactor struct {
 }
 
 // NewRedactor returns a redactor for secrets, value by name. Space around a
-// value is ignored. A value is masked as it is, inside JSON, and inside base64,
-// wrapped or not. Values shorter than 6 bytes are not masked, nor are numbers
+// value is ignored. A value is masked as it is, inside JSON, escaped as in
+// addresses, and inside base64, wrapped or not. Values shorter than 6 bytes are not masked, nor are numbers
 // and words of settings (enabled, default, …) shorter than 8: they occur in
 // ordinary text, which would be destroyed, and the holes would tell the value.
 func NewRedactor(secrets map[string]string) *Redactor {
