@@ -384,7 +384,7 @@ func (p *Policy) sandboxRefusal(s *subject, from pathOrigin) string {
 	if p.roots.free || p.roots.allBelow(p.roots.writable, a) {
 		return ""
 	}
-	if from.redirect && p.roots.allBelow(p.roots.private, a) {
+	if from.redirect && !p.roots.inWorkspace(a) && p.roots.allBelow(p.roots.private, a) {
 		return ""
 	}
 	if len(p.roots.writable) == 0 {

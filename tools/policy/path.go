@@ -18,8 +18,8 @@ type Roots struct {
 	// and the added folders. It is empty in read-only mode.
 	Writable []string
 	// Private are folders that commands see through a private layer: what a
-	// command redirects there never reaches the real one. An entry that holds
-	// the workspace is ignored.
+	// command redirects there never reaches the real one. The workspace is none,
+	// though it may lie below one.
 	Private []string
 	// Protected are further absolute folders that are treated like .git, such
 	// as the one that a .git file points to.
@@ -88,11 +88,7 @@ func newRootSet(r Roots, env Env, addDirs []string) rootSet {
 		}
 	}
 	for _, dir := range r.Private {
-		for _, name := range s.names(clean(dir)) {
-			if len(s.workspace) > 0 && !below(name, s.workspace[0]) && !below(name, s.workspace[len(s.workspace)-1]) {
-				s.private = append(s.private, name)
-			}
-		}
+		s.private = append(s.private, s.names(clean(dir))...)
 	}
 	for _, root := range append(append([]string(nil), s.workspace...), s.writable...) {
 		for _, name := range protectedNames {
