@@ -255,14 +255,21 @@ func holdsLetters(letters string, words []word) bool {
 		if w.text == "--" {
 			break
 		}
-		if isCluster(w.text) {
+		switch {
+		case isCluster(w.text):
 			have += w.text[1:]
-		} else if long := longOptions[w.text]; long != "" {
-			have += long
+		case len(w.text) > 3 && strings.HasPrefix(w.text, "--"):
+			// Long options may be abbreviated.
+			for name, letters := range longOptions {
+				if strings.HasPrefix(name, w.text) {
+					have += letters
+				}
+			}
 		}
 	}
 	for i := 0; i < len(letters); i++ {
-		if strings.IndexByte(have, letters[i]) < 0 {
+		// For most programs -R is -r.
+		if strings.IndexByte(have, letters[i]) < 0 && (letters[i] != 'r' || !strings.Contains(have, "R")) {
 			return false
 		}
 	}

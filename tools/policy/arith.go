@@ -50,6 +50,10 @@ func (a *analyser) unsafeOperand(parts []syntax.WordPart, sc *scope) bool {
 			if a.unsafeArithmetic(x.X, sc) {
 				return true
 			}
+		case *syntax.CmdSubst:
+			if !a.printsNumber(x.Stmts) {
+				return true
+			}
 		default:
 			return true
 		}
@@ -65,12 +69,14 @@ func (a *analyser) unsafeParameter(x *syntax.ParamExp, sc *scope) bool {
 		return true
 	case x.Length:
 		return false
-	case x.Index != nil && a.unsafeArithmetic(x.Index, sc):
+	case x.Index != nil && subscript(x) != "@" && subscript(x) != "*" && a.unsafeArithmetic(x.Index, sc):
 		return true
 	}
-	switch x.Param.Value {
-	case "#", "?", "$", "!":
+	switch name := x.Param.Value; {
+	case name == "#" || name == "?" || name == "$" || name == "!":
 		return false
+	case isNumber(name):
+		return !a.numericArguments(sc)
 	}
 	return !isName(x.Param.Value) || !a.isNumeric(x.Param.Value, sc)
 }
@@ -78,24 +84,31 @@ func (a *analyser) unsafeParameter(x *syntax.ParamExp, sc *scope) bool {
 func isName(s string) bool { return assignedName(s+"=") != "" }
 
 // isNumeric tells whether a variable can only be a number: the script assigns
-// nothing else to it, anywhere. What it does not assign comes from the
-// environment, which the agent does not make.
+// nothing else to it, anywhere. What it does not assign comes from the script
+// around it, or from the environment, which the agent does not make.
 func (a *analyser) isNumeric(name string, sc *scope) bool {
-	if a.texts == nil {
-		a.texts = textVariables(a.file)
+	if a.numbers == nil {
+		a.numbers = a.readNumbers(a.file)
 	}
-	if a.texts[name] || a.texts["*"] {
+	if textSpecials[name] || a.numbers.text[name] || a.numbers.text["*"] {
 		a.guessCode(sc.value(name, ""), sc)
 		return false
 	}
+	if a.numbers.assigned[name] {
+		return true
+	}
 	for _, v := range sc.vars[name] {
-		if !isNumber(strings.TrimPrefix(v, "-")) {
+		if !isExpression(v) {
 			a.guessCode(v, sc)
 			return false
 		}
 	}
 	return true
 }
+
+// textSpecials are variables of the shell that hold a text.
+var textSpecials = set("PWD", "OLDPWD", "_", "REPLY", "OPTARG", "BASH_REMATCH", "DIRSTACK", "FUNCNAME", "BASH_COMMAND",
+	"BASH_SOURCE", "BASH_ARGV", "BASH_ARGV0", "BASH_EXECUTION_STRING", "MAPFILE", "PS1", "PS2", "PS4", "IFS")
 
 // guessCode tries deny and ask rules on what a value would run.
 func (a *analyser) guessCode(value string, sc *scope) {
@@ -107,7 +120,7 @@ func (a *analyser) guessCode(value string, sc *scope) {
 // quotedIndex tries what an index in a quoted word would run: the tests -v and
 // -eq evaluate it.
 func (a *analyser) quotedIndex(n syntax.Node, sc *scope) {
-	if !a.p.hasCommandRules() {
+	if !a.p.hasRefusals() {
 		return
 	}
 	syntax.Walk(n, func(n syntax.Node) bool {
@@ -125,83 +138,14 @@ func (a *analyser) guessIndex(value string, sc *scope) {
 	}
 }
 
-// textVariables returns the variables that a script may set to something that
-// is no number; "*" stands for any.
-func textVariables(file *syntax.File) map[string]bool {
-	names := map[string]bool{}
-	if file == nil {
-		return names
+// hidden tells whether a node evaluates text that could hold commands. What
+// these are is not known.
+func (a *analyser) hidden(n syntax.Node, sc *scope) bool {
+	if !a.hiddenArithmetic(n, sc) {
+		return false
 	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch x := n.(type) {
-		case *syntax.Assign:
-			if x.Name != nil && !numericAssign(x) {
-				names[x.Name.Value] = true
-			}
-		case *syntax.WordIter:
-			if !slices.ContainsFunc(x.Items, func(w *syntax.Word) bool { return !numericItem(w.Lit()) }) {
-				return true
-			}
-			names[x.Name.Value] = true
-		case *syntax.ParamExp:
-			if x.Exp != nil && x.Param != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
-				names[x.Param.Value] = true
-			}
-		case *syntax.CallExpr:
-			if len(x.Args) > 0 && setsVariables[strings.TrimPrefix(x.Args[0].Lit(), `\`)] {
-				namedVariables(x.Args[1:], names)
-			}
-		}
-		return true
-	})
-	return names
-}
-
-func namedVariables(args []*syntax.Word, names map[string]bool) {
-	for _, w := range args {
-		text := w.Lit()
-		if text == "" {
-			names["*"] = true
-			continue
-		}
-		name, _, _ := strings.Cut(text, "=")
-		names[name] = true
-	}
-}
-
-func numericAssign(as *syntax.Assign) bool {
-	if as.Array != nil {
-		return !slices.ContainsFunc(as.Array.Elems, func(e *syntax.ArrayElem) bool { return e.Value == nil || !numericWord(e.Value) })
-	}
-	return as.Value == nil || numericWord(as.Value)
-}
-
-// numericWord tells whether a word is a number or computed as one.
-func numericWord(w *syntax.Word) bool {
-	if lit := w.Lit(); lit != "" {
-		return isNumber(strings.TrimPrefix(lit, "-"))
-	}
-	if len(w.Parts) != 1 {
-		return len(w.Parts) == 0
-	}
-	switch x := w.Parts[0].(type) {
-	case *syntax.ArithmExp:
-		return true
-	case *syntax.ParamExp:
-		return x.Length || x.Param != nil && (x.Param.Value == "#" || x.Param.Value == "?")
-	}
-	return false
-}
-
-// numericItem accepts 5 and {1..5}.
-func numericItem(text string) bool {
-	if rest, ok := strings.CutPrefix(text, "{"); ok {
-		text = strings.TrimSuffix(rest, "}")
-		from, to, _ := strings.Cut(text, "..")
-		to, step, _ := strings.Cut(to, "..")
-		return isNumber(from) && isNumber(to) && (step == "" || isNumber(step))
-	}
-	return isNumber(text)
+	a.addWild("arithmetic evaluates a text that is not known", sc)
+	return true
 }
 
 // hiddenArithmetic tells whether a node evaluates arithmetic that could run
@@ -245,7 +189,7 @@ func (a *analyser) hiddenInParameter(x *syntax.ParamExp, sc *scope) bool {
 		a.guessCode(sc.value(paramName(x), ""), sc)
 		return true
 	}
-	if index := subscript(x); x.Index != nil && index != "@" && index != "*" && a.unsafeArithmetic(x.Index, sc) {
+	if index := subscript(x); x.Index != nil && index != "@" && index != "*" && !a.isTable(paramName(x)) && a.unsafeArithmetic(x.Index, sc) {
 		return true
 	}
 	return x.Slice != nil && (a.unsafeArithmetic(x.Slice.Offset, sc) || a.unsafeArithmetic(x.Slice.Length, sc))

@@ -63,7 +63,11 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) bool {
 		}
 	}
 	if as.Index != nil {
-		subst = a.nested(as.Index, sc) || a.unsafeArithmetic(as.Index, sc) || subst
+		subst = a.nested(as.Index, sc) || subst
+		if (as.Name == nil || !a.isTable(as.Name.Value)) && a.unsafeArithmetic(as.Index, sc) {
+			a.addWild("arithmetic evaluates a text that is not known", sc)
+			subst = true
+		}
 	}
 	if as.Name != nil && !as.Naked {
 		if as.Append {
@@ -87,7 +91,7 @@ func appended(old, more []string, array bool) []string {
 // declare judges export, declare, local, readonly and their like.
 func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 	words := []word{literal(x.Variant.Value)}
-	exported, reference := x.Variant.Value == "export", false
+	exported, reference, integer, list := x.Variant.Value == "export", false, false, false
 	for _, as := range x.Args {
 		words = append(words, word{text: a.source(as), literal: true})
 		if as.Name == nil {
@@ -95,6 +99,9 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 				flag := a.word(as.Value, sc)
 				a.opaqueIf(flag.subst, sc)
 				option := strings.HasPrefix(flag.text, "-")
+				integer = integer || option && strings.Contains(flag.text, "i")
+				list = list || option && strings.ContainsAny(flag.text, "aA")
+				a.declaredText(&flag, option, integer, list, sc)
 				reference = reference || !flag.literal || option && strings.Contains(flag.text, "n")
 				exported = exported || !flag.literal || option && strings.Contains(flag.text, "x")
 				if !flag.literal || option && strings.ContainsAny(flag.text, "in") || !option && strings.Contains(flag.text, "[") {
@@ -106,6 +113,9 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 			continue
 		}
 		name := as.Name.Value
+		if integer && !a.isNumeric(name, sc) {
+			a.addWild("an integer evaluates a text that is not known", sc)
+		}
 		target, plain := a.static(as.Value)
 		target, _, _ = strings.Cut(target, "[")
 		if reference && as.Value != nil && (!plain || isSpecial(target)) {
@@ -119,4 +129,20 @@ func (a *analyser) declare(x *syntax.DeclClause, sc *scope) {
 		}
 	}
 	a.add(unit{cmd: &command{words: words, shown: sc.dir()}, guess: true}, sc)
+}
+
+// declaredText judges an argument of declare that is a word of its own:
+// "x=(…)" is read as a list again, an index in it is evaluated.
+func (a *analyser) declaredText(w *word, option, integer, list bool, sc *scope) {
+	if option {
+		return
+	}
+	if !w.literal && (integer || list || !strings.Contains(w.text, "=")) {
+		a.addWild("declare evaluates a value that is not known", sc)
+	}
+	name, value, _ := strings.Cut(guessText([]word{*w}), "=")
+	a.guessCode(name, sc)
+	if integer || list {
+		a.guessCode(value, sc)
+	}
 }

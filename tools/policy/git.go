@@ -111,7 +111,7 @@ var gitPrograms = func() map[string]bool {
 // subcommand looks at what a sub-command of git may run besides itself: an
 // alias, or what its options or settings name.
 func (a *analyser) subcommand(c *command, sc *scope) {
-	if len(c.words) < 2 || !c.words[1].literal || !a.p.hasCommandRules() {
+	if len(c.words) < 2 || !c.words[1].literal || !a.p.hasRefusals() {
 		return
 	}
 	name := c.words[1].text
@@ -122,6 +122,23 @@ func (a *analyser) subcommand(c *command, sc *scope) {
 	}
 	a.optionCommands("git", c, sc)
 	args := c.words[2:]
+	for _, w := range args {
+		if transport, ok := strings.CutPrefix(w.text, "ext::"); ok {
+			// The other side of a connection is a command; "% " is a blank in a
+			// word of it.
+			words := strings.Fields(strings.ReplaceAll(transport, "% ", "\x00"))
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "\x00", " ")
+			}
+			a.guessWords(literals(words), sc)
+		}
+	}
+	if name == "for-each-repo" {
+		for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+			args = args[1:]
+		}
+		a.guessWords(append([]word{literal("git")}, args...), sc)
+	}
 	if gitRunners[name] {
 		for i, w := range args {
 			if !w.literal && (w.free || i > 0 && gitRuns[args[i-1].text]) {
@@ -136,6 +153,9 @@ func (a *analyser) subcommand(c *command, sc *scope) {
 		switch {
 		case w.literal:
 			a.guessScript(strings.TrimPrefix(w.text, "!"), sc)
+			if i > 0 && strings.HasPrefix(strings.ToLower(args[i-1].text), "alias.") {
+				a.guessWords(append([]word{literal("git")}, literals(strings.Fields(w.text))...), sc)
+			}
 			if i+1 < len(args) && strings.HasPrefix(strings.ToLower(w.text), "include") {
 				c.wild = "git takes settings from another file"
 			}

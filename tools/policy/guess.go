@@ -9,7 +9,7 @@ import (
 // guessed tries deny and ask rules on what a command with expansions probably
 // becomes.
 func (a *analyser) guessed(c *command, sc *scope) {
-	if !a.p.hasCommandRules() && a.p.settings.approval == "" {
+	if !a.p.hasRefusals() && a.p.settings.approval == "" {
 		return
 	}
 	var words []word
@@ -53,7 +53,7 @@ func (a *analyser) carried(c *command, sc *scope, computed bool) {
 	if computed && len(c.words) > maxCarried {
 		a.addWild("it carries too many words", sc)
 	}
-	if sc.carried || !a.p.hasCommandRules() {
+	if sc.carried || !a.p.hasRefusals() {
 		return
 	}
 	guess := sc.child()

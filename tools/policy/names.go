@@ -23,7 +23,8 @@ var carriers = set("busybox", "toybox", "flock", "watch", "script", "unshare", "
 	"proxychains4", "faketime", "expect", "setpriv", "capsh", "prlimit", "choom", "uclampset", "runcon", "sg", "newgrp",
 	"pkexec", "gosu", "su-exec", "tini", "dumb-init", "catatonit", "direnv", "mise", "asdf", "nix-shell", "tmux", "screen",
 	"dtach", "fish", "csh", "tcsh", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
-	"ld-musl-x86_64.so.1", "caffeinate", "arch", "gtimeout", "noglob", "nocorrect")
+	"ld-musl-x86_64.so.1", "caffeinate", "arch", "gtimeout", "xterm", "urxvt", "gnome-terminal", "konsole", "alacritty", "kitty", "foot",
+	"x-terminal-emulator", "noglob", "nocorrect")
 
 // codeBuiltins are builtins of a shell that take code or change what later
 // commands mean.

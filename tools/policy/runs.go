@@ -15,7 +15,7 @@ var schedulers = set("at", "batch", "crontab")
 // there are rather its arguments.
 var launchers = set("eatmydata", "chronic", "pee", "ifne", "cpulimit", "catchsegv", "daemonize", "chpst", "envdir", "setuidgid",
 	"softlimit", "schedtool", "lldb", "rr", "heaptrack", "doppler", "dotenv", "foreman", "pipenv", "poetry", "uv", "conda",
-	"mamba", "pixi", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
+	"mamba", "pixi", "ip", "watchexec", "nodemon", "reflex", "run-parts", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
 
 // copiers give files other names.
 var copiers = set("ln", "cp", "mv", "install", "link")
@@ -67,27 +67,33 @@ func (a *analyser) fromLines(c *command, sc *scope) {
 
 // optionRunners are programs with options that name a command.
 var optionRunners = map[string][]string{
-	"tar":    tarRuns,
-	"gtar":   tarRuns,
-	"bsdtar": tarRuns,
-	"split":  {"--filter"},
-	"sort":   {"--compress-program"},
-	"rg":     {"--pre", "--hostname-bin"},
-	"rsync":  {"-e", "--rsh", "--rsync-path"},
-	"ssh":    {"-o"},
-	"scp":    {"-S", "-o"},
-	"sftp":   {"-S", "-o"},
-	"go":     {"-exec", "--exec", "-toolexec", "--toolexec"},
-	"zip":    {"-TT", "--unzip-command"},
-	"npm":    {"-c", "--call"},
-	"npx":    {"-c", "--call"},
-	"man":    {"-P", "--pager", "-H"},
-	"vi":     {"-c", "--cmd"},
-	"vim":    {"-c", "--cmd"},
-	"nvim":   {"-c", "--cmd"},
-	"ex":     {"-c", "--cmd"},
-	"git":    {"-x", "--exec", "--extcmd", "-u", "--upload-pack", "--receive-pack", "-O", "--open-files-in-pager", "-c", "--config"},
-	"awk":    {}, "gawk": {}, "mawk": {}, "nawk": {}, "sed": {}, "gsed": {},
+	"tar":     tarRuns,
+	"gtar":    tarRuns,
+	"bsdtar":  tarRuns,
+	"split":   {"--filter"},
+	"sort":    {"--compress-program"},
+	"rg":      {"--pre", "--hostname-bin"},
+	"rsync":   {"-e", "--rsh", "--rsync-path"},
+	"ssh":     {"-o"},
+	"scp":     {"-S", "-o"},
+	"sftp":    {"-S", "-o"},
+	"go":      {"-exec", "--exec", "-toolexec", "--toolexec"},
+	"zip":     {"-TT", "--unzip-command"},
+	"npm":     {"-c", "--call"},
+	"npx":     {"-c", "--call"},
+	"man":     {"-P", "--pager", "-H"},
+	"vi":      {"-c", "--cmd"},
+	"vim":     {"-c", "--cmd"},
+	"nvim":    {"-c", "--cmd"},
+	"ex":      {"-c", "--cmd"},
+	"nc":      {"-e", "-c"},
+	"ncat":    {"-e", "-c", "--exec", "--sh-exec"},
+	"cpio":    {"--rsh-command"},
+	"tcpdump": {"-z"},
+	"gcc":     {"-wrapper"}, "g++": {"-wrapper"}, "cc": {"-wrapper"}, "c++": {"-wrapper"},
+	"apt": {"-o"}, "apt-get": {"-o"}, "dpkg": {"--pre-invoke", "--post-invoke"},
+	"git": {"-x", "--exec", "--extcmd", "-u", "--upload-pack", "--receive-pack", "-O", "--open-files-in-pager", "-c", "--config"},
+	"awk": {}, "gawk": {}, "mawk": {}, "nawk": {}, "sed": {}, "gsed": {},
 }
 
 var tarRuns = []string{"--checkpoint-action", "--to-command", "-I", "--use-compress-program", "--rsh-command", "-F",
@@ -96,7 +102,7 @@ var tarRuns = []string{"--checkpoint-action", "--to-command", "-I", "--use-compr
 // optionCommands tries deny and ask rules on the commands that options of a
 // program name.
 func (a *analyser) optionCommands(name string, c *command, sc *scope) {
-	if !a.p.hasCommandRules() {
+	if !a.p.hasRefusals() {
 		return
 	}
 	options := optionRunners[name]
@@ -108,6 +114,9 @@ func (a *analyser) optionCommands(name string, c *command, sc *scope) {
 		}
 		if len(options) == 0 {
 			a.quoted(w.text, sc)
+			if w.literal && !strings.HasPrefix(w.text, "-") && awkComputes(w.text) {
+				a.addWild("awk runs what it puts together", sc)
+			}
 			continue
 		}
 		if !w.literal {
@@ -162,6 +171,13 @@ func runsOption(options []string, text string) bool {
 func (a *analyser) optionValue(text string, sc *scope) {
 	for range 3 {
 		a.guessScript(strings.TrimLeft(text, "!: "), sc)
+		if _, rest, ok := strings.Cut(text, " "); ok {
+			// The options of ssh take a blank for the sign.
+			a.guessScript(rest, sc)
+		}
+		if strings.Contains(text, ",") {
+			a.guessScript(strings.ReplaceAll(text, ",", " "), sc)
+		}
 		_, rest, ok := strings.Cut(text, "=")
 		if !ok {
 			return
@@ -234,7 +250,7 @@ func (a *analyser) computed(c *command, sc *scope) {
 		}
 	}
 	a.emit(c, sc)
-	if !a.p.hasCommandRules() {
+	if !a.p.hasRefusals() {
 		return
 	}
 	for _, name := range first.named(gitPrograms) {
@@ -266,7 +282,7 @@ var programRunners = func() map[string]bool {
 // the file that BASH_ENV names, git runs what GIT_PAGER says. A known value
 // is tried as a command, an unknown one may be any.
 func (a *analyser) hook(name, value string, known bool, sc *scope) {
-	if !a.p.hasCommandRules() {
+	if !a.p.hasRefusals() {
 		return
 	}
 	wild := false

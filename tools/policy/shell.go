@@ -66,11 +66,13 @@ type unit struct {
 // analyser turns a vector or a script into units.
 type analyser struct {
 	p *Policy
-	// text and file are the script that is being read, texts the variables
-	// that it sets to something that is no number.
-	text  string
-	file  *syntax.File
-	texts map[string]bool
+	// text and file are the script that is being read, numbers what it says of
+	// variables that may be numbers, tables its variables with texts for
+	// indexes.
+	text    string
+	file    *syntax.File
+	numbers *numbers
+	tables  map[string]bool
 	// main is the script that drover itself starts, fixed its variables.
 	main     *syntax.File
 	fixed    *settledVariables
@@ -116,11 +118,16 @@ func (a *analyser) script(text string, sc *scope) {
 		a.add(unit{opaque: "the script is too large or too deep to be judged", unread: true}, sc)
 		return
 	}
+	if strings.Contains(text, "\r") {
+		// For a shell a carriage return is a letter like others, for the parser
+		// it is a part of the line's end.
+		text = strings.ReplaceAll(text, "\r", "\x01")
+	}
 	parser := a.p.parser()
 	file, err := parser.Parse(strings.NewReader(text), "")
 	a.p.parsers.Put(parser)
-	text0, file0, texts0 := a.text, a.file, a.texts
-	a.text, a.file, a.texts = text, file, nil
+	text0, file0, numbers0, tables0 := a.text, a.file, a.numbers, a.tables
+	a.text, a.file, a.numbers, a.tables = text, file, nil, nil
 	if sc.depth == 1 && len(a.units) == 0 && err == nil {
 		a.main = file
 	}
@@ -133,7 +140,7 @@ func (a *analyser) script(text string, sc *scope) {
 		}
 		a.stmts(file.Stmts, sc)
 	}
-	a.text, a.file, a.texts = text0, file0, texts0
+	a.text, a.file, a.numbers, a.tables = text0, file0, numbers0, tables0
 }
 
 // broken judges what can be read of a script that does not parse.
@@ -300,7 +307,7 @@ func (a *analyser) binary(x *syntax.BinaryCmd, sc *scope) []string {
 	}
 	a.stmt(x.X, sc.child())
 	right := sc.child()
-	if a.p.hasCommandRules() || a.p.settings.approval != "" {
+	if a.p.hasRefusals() || a.p.settings.approval != "" {
 		right.stdin = a.printed(x.X, sc)
 	}
 	if sc.zsh {
@@ -338,7 +345,7 @@ func (a *analyser) loop(x *syntax.ForClause, sc *scope) {
 		sc.set(iter.Name.Value, values[:1])
 	}
 	a.stmts(x.Do, sc)
-	if !a.p.hasCommandRules() {
+	if !a.p.hasRefusals() {
 		return
 	}
 	for _, v := range values[min(1, len(values)):min(16, len(values))] {
@@ -374,12 +381,12 @@ func (a *analyser) nested(n syntax.Node, sc *scope) bool {
 			a.substitution(x.Stmts, sc)
 			return false
 		case *syntax.ParamExp:
-			found = a.hiddenArithmetic(x, sc) || found
+			found = a.hidden(x, sc) || found
 			if x.Exp != nil && x.Param != nil && (x.Exp.Op == syntax.AssignUnset || x.Exp.Op == syntax.AssignUnsetOrNull) {
 				a.assigned(x.Param.Value, x.Exp.Word, sc)
 			}
 		default:
-			found = a.hiddenArithmetic(n, sc) || found
+			found = a.hidden(n, sc) || found
 		}
 		return true
 	})

@@ -101,6 +101,11 @@ func (a *analyser) touched(c *command, sc *scope) {
 	}
 	for i := range operands {
 		a.touch(t.all, &operands[i], t.deep, sc)
+		if name == "ln" && folder != nil && folder.literal && operands[i].literal {
+			// What a symbolic link names is relative to the link's folder.
+			target := literal(join(path.Dir(folder.text), operands[i].text))
+			a.touch(t.all, &target, false, sc)
+		}
 		if folder != nil && folder.literal && operands[i].literal {
 			inside := literal(path.Join(folder.text, path.Base(operands[i].text)))
 			a.touch(t.last, &inside, false, sc)

@@ -140,8 +140,9 @@ func (a *analyser) command(c *command, sc *scope) []string {
 	if !c.outermost {
 		if sc.funcs[first.text] {
 			c.function = true
+			// What its body does with its arguments was judged there: a computed
+			// name or script is one that may be any.
 			a.emit(c, sc)
-			a.carried(c, sc, false)
 			return sc.dirs
 		}
 		if strings.HasPrefix(first.text, "=") {
@@ -165,7 +166,13 @@ func (a *analyser) command(c *command, sc *scope) []string {
 
 // known judges a command by what its name stands for.
 func (a *analyser) known(name string, c *command, sc *scope) {
-	switch {
+	switch a.foreign(name, c, sc); {
+	case name == "make" || name == "gmake":
+		a.emit(c, sc)
+		a.made(c, sc)
+	case name == "socat":
+		a.emit(c, sc)
+		a.connected(c, sc)
 	case shells[name]:
 		a.shell(c, sc)
 	case name == "env":
@@ -374,7 +381,8 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 			break
 		}
 		n, ok := 1, true
-		switch name, value, joined := strings.Cut(w.text, "="); {
+		name, value, joined := strings.Cut(w.text, "=")
+		switch {
 		case w.text == "-" || w.text == "-i" || w.text == "--ignore-environment" || w.text == "-0" || w.text == "--null" || w.text == "-v" || w.text == "--debug" || w.text == "--":
 		case w.text == "-u" || w.text == "--unset":
 			n = 2
@@ -402,6 +410,10 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 		}
 		if !ok {
 			c.opaque = "an option of env cannot be judged"
+			if _, split, ok := strings.Cut(strings.TrimPrefix(w.text, "--split-string="), "S"); ok && !strings.HasPrefix(w.text, "--") {
+				value = split
+			}
+			a.guessScript(strings.TrimSpace(value+" "+guessText(c.words[i+1:])), sc)
 			a.emit(c, sc)
 			a.carried(c, sc, true)
 			return
