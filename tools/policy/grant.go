@@ -117,14 +117,19 @@ func (g *Grants) Len() int {
 // find returns the first held rule that fits, or nil.
 func (g *Grants) find(fits func(*rule) bool) *rule {
 	for at := g; at != nil; at = at.Parent {
-		at.mu.RLock()
-		list := at.list
-		at.mu.RUnlock()
-		// What was in the list stays as it is; Add only appends rules.
-		for _, h := range list {
-			if fits(h.proposal.rule) {
-				return h.proposal.rule
-			}
+		if r := at.own(fits); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (g *Grants) own(fits func(*rule) bool) *rule {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for i := range g.list {
+		if r := g.list[i].proposal.rule; fits(r) {
+			return r
 		}
 	}
 	return nil

@@ -410,3 +410,18 @@ func TestManyQuestionsCostBoundedWork(t *testing.T) {
 		}
 	}
 }
+
+func FuzzWordGlob(f *testing.F) {
+	for _, s := range []string{"--output=*", `a\b[c`, "[[", "[", "", "x?", "\\", "é[!a-z]"} {
+		f.Add(s, "x")
+	}
+	f.Fuzz(func(t *testing.T, word, other string) {
+		p, err := newPattern(literalGlob(word))
+		if err != nil {
+			t.Fatalf("%q is no glob: %v", literalGlob(word), err)
+		}
+		if !p.match(word) || word != other && p.match(other) {
+			t.Errorf("the glob %q of exactly %q matches %t %t", p.text, word, p.match(word), p.match(other))
+		}
+	})
+}

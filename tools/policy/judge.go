@@ -362,7 +362,7 @@ func (p *Policy) unmatchedPath(a *Action, from pathOrigin) (Effect, basis) {
 	switch {
 	case a.Kind != KindRead && approval == approvalUntrusted:
 		return Ask, basisApproval
-	case from.redirect && !p.roots.inWorkspace(a) && p.roots.allBelow(p.roots.private, a):
+	case from.redirect && p.roots.isPrivate(a):
 		// What a command puts there is gone with the run.
 		return Allow, basisPrivate
 	case a.Kind == KindRead && from.redirect && approval != "",
@@ -384,7 +384,7 @@ func (p *Policy) sandboxRefusal(s *subject, from pathOrigin) string {
 	if p.roots.free || p.roots.allBelow(p.roots.writable, a) {
 		return ""
 	}
-	if from.redirect && !p.roots.inWorkspace(a) && p.roots.allBelow(p.roots.private, a) {
+	if from.redirect && p.roots.isPrivate(a) {
 		return ""
 	}
 	if len(p.roots.writable) == 0 {

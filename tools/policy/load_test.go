@@ -346,6 +346,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfversion: 1\nrules: [{id: a, effect: deny, path: ['**/[a-z]{b,c}'], access: write, except: [{path: x}]}]"))
 	f.Add([]byte("a: &a [*a, *a]\n"))
 	f.Add([]byte("tests: [{path: {read: ''}, expect: ask}, {tool: x, args: {1: 2}, expect: deny}]"))
+	f.Add([]byte("approval: {granular: {rules: true}}\nrules: [{id: a, effect: allow, argv: [x], network: true, sandbox: off, timeout: 5s, mode: tty, argv_none: ['*']}]"))
 	f.Add([]byte("rules: [{id: a, effect: ask, mcp: {server: '[', tool: ~}, agent: '/{'}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Load(Sources{Inline: data, Roots: Roots{Workspace: "/w", Writable: []string{"/w"}, Home: "/h"}})
@@ -359,7 +360,12 @@ func FuzzLoad(f *testing.F) {
 		for _, c := range p.Tests() {
 			p.Decide(p.CallOf(c))
 		}
-		p.Decide(run("git status; echo $(x) > y"))
+		p.Explain(run("git status; echo $(x) > y"))
+		for _, found := range p.Lint() {
+			if found.Message == "" || found.Fix == "" {
+				t.Fatalf("incomplete: %+v", found)
+			}
+		}
 	})
 }
 

@@ -18,8 +18,8 @@ type Roots struct {
 	// and the added folders. It is empty in read-only mode.
 	Writable []string
 	// Private are folders that commands see through a private layer: what a
-	// command redirects there never reaches the real one. The workspace is none,
-	// though it may lie below one.
+	// command redirects there never reaches the real one. The workspace and the
+	// writable folders are none, though they may lie below one.
 	Private []string
 	// Protected are further absolute folders that are treated like .git, such
 	// as the one that a .git file points to.
@@ -220,6 +220,20 @@ func (s *rootSet) allBelow(roots []string, a *Action) bool {
 		return false
 	}
 	return a.Real == "" || belowAny(roots, clean(a.Real))
+}
+
+// isPrivate tells whether all names of the path are below a private folder, and
+// none is in a place where what is written stays.
+func (s *rootSet) isPrivate(a *Action) bool {
+	if len(s.private) == 0 || !s.allBelow(s.private, a) {
+		return false
+	}
+	for _, name := range [2]string{a.Path, a.Real} {
+		if name = clean(name); name != "" && (belowAny(s.workspace, name) || belowAny(s.writable, name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // protectedBy returns the protected folder that the path is in, or an empty

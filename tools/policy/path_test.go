@@ -98,9 +98,25 @@ func TestSandboxModesBoundWrites(t *testing.T) {
 	checkPaths(t, added, []pathCase{
 		{Write("/data/a", ""), Allow, ""}, {Write("/sib/a", ""), Allow, ""}, {Write("/home/u/x/a", ""), Allow, ""}, {Write("/data/.git/a", ""), Deny, "sandbox"},
 	})
-	private := load(t, "version: 1\napproval: on-failure", func(s *Sources) { s.Roots.Private = []string{"/tmp", "/"} })
+	private := load(t, "version: 1\napproval: on-failure", func(s *Sources) { s.Roots.Private = []string{"/tmp"} })
 	checkCommands(t, private, []judged{{`echo x > /tmp/out`, Allow}, {`echo x > /etc/out`, Deny}})
 	checkPaths(t, private, []pathCase{{Write("/tmp/out", ""), Deny, "sandbox"}})
+	inside := load(t, "version: 1\ndefault: deny\nrules: [{id: e, effect: allow, argv: [[echo, cd]]}]", func(s *Sources) {
+		s.Roots = Roots{Workspace: "/tmp/w", Writable: []string{"/tmp/w", "/tmp/data"}, Private: []string{"/tmp"}}
+		s.Env.Real = func(name string) string {
+			if name == "/tmp/w/link" {
+				return "/tmp/other"
+			}
+			return name
+		}
+	})
+	for script, want := range map[string]Effect{
+		"echo x > /tmp/out": Allow, "echo x > /tmp/w/out": Deny, "echo x > out": Deny, "echo x > ../data/out": Deny, "echo x > link": Deny, "echo x > /tmp/w/.git/x": Deny,
+	} {
+		if v := inside.Decide(Call{Actions: []Action{Exec("/tmp/w", "bash", "-c", script)}}); v.Effect != want {
+			t.Errorf("%q in a workspace below a private folder: got %s (%s)", script, v.Effect, v.Reason)
+		}
+	}
 }
 
 func TestWorkspaceBehindALinkIsOneFolder(t *testing.T) {
@@ -193,6 +209,14 @@ func FuzzPath(f *testing.F) {
 			return
 		}
 		a := Action{Kind: KindWrite, Path: "/" + name, Real: real}
+		if exact, err := s.newPathGlob(escapeGlob(clean(a.Path))); err == nil && len(exact.text) < maxGlob {
+			if itself := (Action{Kind: KindWrite, Path: a.Path}); !s.matchPath([]pathGlob{exact}, &itself, false) {
+				t.Errorf("the glob %q of exactly %q does not match it", exact.text, a.Path)
+			}
+			if other := (Action{Kind: KindWrite, Path: a.Path + "x"}); clean(other.Path) != clean(a.Path) && s.matchPath([]pathGlob{exact}, &other, false) {
+				t.Errorf("the glob %q of exactly %q matches another file", exact.text, a.Path)
+			}
+		}
 		sure := s.matchPath([]pathGlob{g}, &a, false)
 		if sure && !s.matchPath([]pathGlob{g}, &a, true) {
 			t.Errorf("%q certainly matches %q but not possibly", glob, name)

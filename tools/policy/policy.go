@@ -235,8 +235,9 @@ type Verdict struct {
 	MaxScope string
 	// Network, Unsandboxed and Timeout are what the deciding rules set for the
 	// commands of the call. The first two hold only if a rule that says so
-	// decided about every command; of several timeouts the shortest counts, and
-	// 0 is none. What an ask rule sets holds once the answer is yes.
+	// decided about every command, save for builtins without any effect such as
+	// cd; of several timeouts the shortest counts, and 0 is none. What an ask
+	// rule sets holds once the answer is yes.
 	Network, Unsandboxed bool
 	Timeout              time.Duration
 	// Action is the action that decided.
@@ -381,12 +382,16 @@ func (p *Policy) toolPart(c *Call) (part Part, ok bool) {
 	return Part{}, false
 }
 
+// inert are builtins of shells for which rights mean nothing: they open no
+// file and no connection, so that "cd sub && npm ci" has those of npm ci.
+var inert = set("cd", ":", "true", "false", "pwd", "echo")
+
 // rightsOf joins what the rules set for the commands of a call.
 func rightsOf(parts []Part) (network, unsandboxed bool, timeout time.Duration) {
 	network, unsandboxed = true, true
 	commands := 0
 	for i := range parts {
-		if parts[i].Action.Kind != KindExec {
+		if a := &parts[i].Action; a.Kind != KindExec || parts[i].Effect == Allow && len(a.Argv) > 0 && inert[a.Argv[0]] {
 			continue
 		}
 		commands++

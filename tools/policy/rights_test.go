@@ -15,7 +15,7 @@ rules:
   - {id: test, effect: allow, argv: [go, test], timeout: 30s}
   - {id: free, effect: allow, argv: [docker, build], network: true, sandbox: off}
   - {id: push, effect: ask, argv: [git, push], network: true}
-  - {id: plain, effect: allow, argv: [[echo, ls]]}
+  - {id: plain, effect: allow, argv: [[echo, ls, cd]]}
   - {id: src, effect: allow, path: ["src/**"]}
 `)
 	for _, c := range []struct {
@@ -37,6 +37,11 @@ rules:
 		{"git push && ls", Ask, false, false, 0},
 		{"git $x push", Ask, false, false, 0},
 		{"ls", Allow, false, false, 0},
+		{"cd sub && npm ci && echo done", Allow, true, false, 2 * time.Minute},
+		{"echo done", Allow, false, false, 0},
+		{"./echo && npm ci", Deny, false, false, 2 * time.Minute},
+		{"echo() { ls; }; echo; npm ci", Ask, false, false, 2 * time.Minute},
+		{"echo $(ls) && npm ci", Ask, false, false, 2 * time.Minute},
 		{"timeout 60 npm ci", Allow, true, false, 2 * time.Minute},
 		{"touch x", Deny, false, false, 0},
 		{"# nothing", Allow, false, false, 0},
