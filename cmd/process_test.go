@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"drover/output/event"
+	"drover/tools/sandbox"
 )
 
 // The tests of this file start the real process: the test binary runs as
@@ -26,6 +27,7 @@ import (
 const asDrover = "DROVER_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
+	sandbox.Main() // returns, unless this process is the helper of a run
 	if os.Getenv(asDrover) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

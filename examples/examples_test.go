@@ -16,9 +16,11 @@ import (
 	"drover/output/event"
 	"drover/runner"
 	"drover/runner/model"
+	"drover/tools/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Main() // returns, unless this process is the helper of a run
 	testscript.Main(m, map[string]func(){"drover": drover})
 }
 
