@@ -239,6 +239,10 @@ func (p *Policy) pathDrafts(a *Action, how spelling) []draft {
 	if real := clean(a.Real); real != "" && real != names[0] {
 		names = append(names, real)
 	}
+	if slices.Contains(names, "/") {
+		// No glob is the root alone.
+		return nil
+	}
 	verb := map[Kind]string{KindRead: "reading ", KindWrite: "writing ", KindDelete: "deleting "}[a.Kind]
 	access := []string{string(a.Kind)}
 	out := []draft{{
@@ -313,6 +317,9 @@ func (p *Policy) together(asked []Part) draft {
 		if real := clean(a.Real); real != "" {
 			names = appendNew(names, real)
 		}
+	}
+	if slices.Contains(names, "/") {
+		return draft{}
 	}
 	return draft{rule: Rule{"path": p.pathGlobs(names, "", absolute), "access": access}, title: "all files of the call"}
 }

@@ -266,6 +266,7 @@ func TestProposedRulesForFilesHostsServersAndTools(t *testing.T) {
 		{"address", Call{Actions: []Action{{Kind: KindHost, Host: "[::1]:80"}}}, []string{`{"host":["[::1]:80"]} whole`}},
 		{"server", Call{Actions: []Action{{Kind: KindMCP, Server: "g*", Tool: "get_x"}}}, []string{`{"mcp":{"server":"g\\*","tool":["get_x"]}} whole`}},
 		{"tool", spawn(`{"role":"root"}`), []string{`{"tool":["spawn_agent"]} whole`}},
+		{"root", Call{Actions: []Action{Read("/", "")}}, nil},
 		{"refused", Call{Actions: []Action{Write("/w/secrets/x", ""), Write("/w/gen/x", "")}}, nil},
 	} {
 		if diff := cmp.Diff(c.want, proposals(p.Propose(c.call, p.Decide(c.call)))); diff != "" {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Proposal is a small rule that would allow what was asked or refused.
@@ -189,11 +189,14 @@ func (p *Policy) ProposeDenied(c Call, v Verdict) ([]Proposal, []Obstacle) {
 	var out []Proposal
 	var stuck []Obstacle
 	tries := 0
+	seen := map[string]bool{}
 	for i := range v.Parts {
 		part := &v.Parts[i]
-		if part.Effect == Allow || stopped(v.Parts[:i], part) > 0 {
+		key := fmt.Sprintf("%s %q %q %q %q", part.Action.Kind, part.Action.Argv, part.Action.Path, part.Action.Host, part.Action.Server+"/"+part.Action.Tool)
+		if part.Effect == Allow || seen[key] {
 			continue
 		}
+		seen[key] = true
 		pr, ok := p.helps(part, c, v.Parts, &tries)
 		switch {
 		case ok && !known(out, pr):
@@ -246,7 +249,7 @@ func stopped(parts []Part, like *Part) int {
 }
 
 func sameAction(a, b *Action) bool {
-	return a.Kind == b.Kind && strings.Join(a.Argv, "\x00") == strings.Join(b.Argv, "\x00") && a.Path == b.Path &&
+	return a.Kind == b.Kind && slices.Equal(a.Argv, b.Argv) && a.Path == b.Path &&
 		a.Host == b.Host && a.Server == b.Server && a.Tool == b.Tool
 }
 
