@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // launcher stands for a helper: it starts commands itself and says that another
@@ -18,10 +20,26 @@ type launcher struct {
 	got  Launch
 	lose bool
 	err  error
+	// nonblocking are the descriptors that no program expects.
+	nonblocking []int
 }
 
 func (l *launcher) Launch(x Launch) (Child, error) {
 	l.got = x
+	for i, f := range x.Files {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			return nil, err
+		}
+		err = raw.Control(func(fd uintptr) {
+			if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+				l.nonblocking = append(l.nonblocking, i)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -50,6 +68,12 @@ func TestLauncherGetsTheWholeCommand(t *testing.T) {
 	}
 	if !slices.ContainsFunc(l.got.Env, func(kv string) bool { return strings.HasPrefix(kv, markVar+"=") }) {
 		t.Error("the command has no mark")
+	}
+	for _, change := range []func(*Spec){func(s *Spec) { s.TTY = true }, func(s *Spec) { s.Input = []byte("x") }, func(s *Spec) { s.Merge = true }} {
+		run(t, t.Context(), "true", func(s *Spec) { s.Launcher = l; change(s) })
+	}
+	if l.nonblocking != nil {
+		t.Errorf("descriptors %v do not block", l.nonblocking)
 	}
 	for _, dir := range []string{"", "."} {
 		if _, err := Run(t.Context(), Spec{Argv: []string{"true"}, Env: testEnv(), Dir: dir, Launcher: l}); err != nil || !strings.HasPrefix(l.got.Dir, "/") {

@@ -23,6 +23,9 @@ func openStreams(s Spec) (*streams, error) {
 		st.close()
 		return nil, err
 	}
+	for _, f := range st.files {
+		f.Fd() // makes it blocking, as programs expect; it is so for whoever shares it
+	}
 	return st, nil
 }
 
