@@ -30,12 +30,12 @@ const (
 	grace = 2 * time.Second
 	// patience is how long a run may take that needs no longer than a timeout
 	// and a grace, on a machine that has much else to do.
-	patience = 3*(toolTimeout+grace) + 15*time.Second
+	patience = 10*(toolTimeout+grace) + 30*time.Second
 	// afterwards is how long a process that was killed may take to go.
-	afterwards = 3 * time.Second
+	afterwards = 5 * time.Second
 	// forsaken is how long the processes of a drover that was killed may take
 	// to be ended by whoever does that.
-	forsaken = 20 * time.Second
+	forsaken = 30 * time.Second
 )
 
 type m = map[string]any

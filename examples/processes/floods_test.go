@@ -66,14 +66,18 @@ func TestFloodsStayOutOfMemory(t *testing.T) {
 				if r.OutputBytes < c.least || !r.Truncated || len(r.Content) > event.MaxLine || !strings.Contains(r.Content, "head") {
 					t.Errorf("%d bytes, truncated %v, the model reads %d: %.300s", r.OutputBytes, r.Truncated, len(r.Content), r.Content)
 				}
-				d.wholeText(t, stream, r.OutputBytes)
+				end := terminals(t, stream)[r.ToolCallID]
+				if end.OutputBytes != r.OutputBytes {
+					t.Errorf("the terminal has printed %d bytes, the result says %d", end.OutputBytes, r.OutputBytes)
+				}
+				d.wholeText(t, stream, end)
 			})
 		})
 	}
 }
 
 // wholeText checks the file that has what the stream leaves out.
-func (d *trial) wholeText(t *testing.T, stream []byte, size int64) {
+func (d *trial) wholeText(t *testing.T, stream []byte, end event.TerminalCompletedEvent) {
 	t.Helper()
 	var dropped int64
 	for _, e := range bodies[event.TerminalAppendStringEvent](t, stream) {
@@ -82,7 +86,7 @@ func (d *trial) wholeText(t *testing.T, stream []byte, size int64) {
 	if dropped == 0 {
 		t.Error("the stream does not tell that output is left out")
 	}
-	a := bodies[event.TerminalCompletedEvent](t, stream)[0].Artifact
+	a, size := end.Artifact, end.OutputBytes
 	if a == nil {
 		t.Fatal("the whole output is nowhere")
 	}

@@ -7,11 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-
-	"drover/output/event"
 )
 
 // stdin writes to the session whose id the script has captured; no chars only
@@ -27,9 +25,9 @@ func remembers(response m) m {
 	return response
 }
 
-func later(response m, ms int) m {
-	response["delay_ms"] = ms
-	return response
+// awaited is a command that ends once another one has made a file.
+func awaited(file string) m {
+	return command("until [ -e " + file + " ]; do sleep 0.05; : MARK; done; sleep 0.3")
 }
 
 // TestSessionsEndWithTheRun leaves sessions open at the final answer.
@@ -45,7 +43,7 @@ func TestSessionsEndWithTheRun(t *testing.T) {
 			"interactive shell":   "echo begun; exec bash --norc -i -o emacs",
 			"terminal is let go":  "echo begun; exec setsid -w sh -c 'exec </dev/null >/dev/null 2>&1; sleep 600.MARK; :'",
 			"stopped by its tty":  "set -m; cat - MARK & echo begun; sleep 600.MARK",
-			"a terminal in there": "echo begun; exec script -qfc 'sleep 600.MARK' /dev/null",
+			"a terminal in there": "echo begun; script -qfc 'sleep 600.MARK' /dev/null; sleep 600.MARK",
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -83,10 +81,10 @@ func TestOutputOfAFinishedSessionIsNotLost(t *testing.T) {
 			t.Run(fmt.Sprintf("%q", chars), func(t *testing.T) {
 				t.Parallel()
 				d := newTrial(t, in, []m{
-					calls(session("sleep 1; echo bye; exit 3; : MARK")), remembers(later(calls(stdin(chars)), 2000)),
-					calls(stdin(chars)), calls(m{"name": "write_stdin", "args": m{"session_id": 12, "chars": chars}}), says("Done."),
+					calls(session("sleep 1; echo bye; touch said; exit 3; : MARK")), remembers(calls(awaited("said"))),
+					calls(stdin(chars)), calls(stdin(chars)), calls(m{"name": "write_stdin", "args": m{"session_id": 12, "chars": chars}}), says("Done."),
 				})
-				got := results(t, d.start().end(0), 4)
+				got := slices.Delete(results(t, d.start().end(0), 5), 1, 2)
 				if got[1].IsError || !strings.Contains(got[1].Content, "bye") || !strings.Contains(got[1].Content, "exited with code 3") {
 					t.Errorf("the end of the session: %q", got[1].Content)
 				}
@@ -186,13 +184,8 @@ func TestCommandsFindStdinAtItsEnd(t *testing.T) {
 // file, also when the run ends it.
 func TestArtifactOfASession(t *testing.T) {
 	both(t, func(t *testing.T, in mode) {
-		d := newTrial(t, in, []m{calls(session("echo head; head -c 3000000 /dev/zero | tr '\\0' x; touch printed; sleep 600.MARK")), remembers(later(says("Done with ${id}."), 3000))}).start()
-		d.await("all output", func() bool { _, err := os.Stat(filepath.Join(d.work, "printed")); return err == nil })
-		stream := d.end(0)
-		ends := bodies[event.TerminalCompletedEvent](t, stream)
-		if len(ends) != 1 {
-			t.Fatalf("%d ends of the session", len(ends))
-		}
-		d.wholeText(t, stream, ends[0].OutputBytes)
+		d := newTrial(t, in, []m{calls(session("echo head; head -c 3000000 /dev/zero | tr '\\0' x; touch printed; sleep 600.MARK")), remembers(calls(awaited("printed"))), says("Done.")})
+		stream := d.start().end(0)
+		d.wholeText(t, stream, terminals(t, stream)["call_1"])
 	})
 }
