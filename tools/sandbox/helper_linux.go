@@ -47,7 +47,7 @@ func helper(life string) int {
 		err = setUp(control)
 	case lifeServe:
 		unix.CloseOnExec(controlFD)
-		err = serve(control)
+		err = serve(control, true)
 	default:
 		err = fmt.Errorf("no such life: %q", life)
 	}
@@ -83,7 +83,7 @@ func setUp(control *conn) error {
 	if s.level == LevelNone {
 		runtime.UnlockOSThread()
 		unix.CloseOnExec(controlFD)
-		return serve(control)
+		return serve(control, false)
 	}
 	write := s.private
 	var refused []string

@@ -68,12 +68,31 @@ func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
 // no_new_privs.
 func restrict(abi int, network bool, write []string) error {
 	attr := landlockRules(abi, network)
+	return restrictTo(attr, func(rules int) error { return permitAll(rules, attr, write) })
+}
+
+// restrictTo enforces rules in the calling thread, after fill has added some. No
+// fill adds none.
+func restrictTo(attr unix.LandlockRulesetAttr, fill func(rules int) error) error {
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
 		return fmt.Errorf("create rules: %w", errno)
 	}
 	rules := int(fd)
 	defer func() { _ = unix.Close(rules) }() // enforced or not by then
+	if fill != nil {
+		if err := fill(rules); err != nil {
+			return err
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
+		return fmt.Errorf("enforce rules: %w", errno)
+	}
+	return nil
+}
+
+// permitAll adds the rules about files.
+func permitAll(rules int, attr unix.LandlockRulesetAttr, write []string) error {
 	if err := permit(rules, "/", landlockRead); err != nil {
 		return err
 	}
@@ -88,9 +107,6 @@ func restrict(abi int, network bool, write []string) error {
 		if err := permit(rules, path, device|unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
-		return fmt.Errorf("enforce rules: %w", errno)
 	}
 	return nil
 }

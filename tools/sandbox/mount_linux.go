@@ -123,7 +123,9 @@ func overlayTree(lower, folder string) (int, error) {
 	if err := unix.Chmod(upper, st.Mode&0o7777|0o700); err != nil {
 		return -1, &os.PathError{Op: "chmod", Path: upper, Err: err}
 	}
-	return newTree("overlay", noPrivileges, [2]string{"userxattr", ""},
+	// A layer is gone with its sandbox, so nothing of it need reach the disk:
+	// without volatile, its end waits until all of the disk is written.
+	return newTree("overlay", noPrivileges, [2]string{"userxattr", ""}, [2]string{"volatile", ""},
 		[2]string{"lowerdir", overlayName(lower)}, [2]string{"upperdir", upper}, [2]string{"workdir", work})
 }
 

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxRefusalsOfCommand is how many refusals of one command are told, and
@@ -54,29 +55,36 @@ var causes = []struct {
 }
 
 // networkLines are what programs say when they reach no host; the group, if any,
-// is the host.
-var networkLines = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)could not resolve (?:host(?:name)?|proxy)[: ]+'?([^\s:']+)`),
-	regexp.MustCompile(`\blookup ([^\s:]+)(?: on |: )`),
-	regexp.MustCompile(`getaddrinfo (?:EAI_AGAIN|ENOTFOUND|EAI_FAIL|EPERM) ([^\s:,]+)`),
-	regexp.MustCompile(`unable to resolve host address [‘'"]?([^\s‘’'"]+)`),
-	regexp.MustCompile(`(?i)(?:temporary failure resolving|failed to resolve) '([^']+)'`),
-	regexp.MustCompile(`host='([^']+)'.*(?:name resolution|not permitted|NewConnectionError)`),
-	regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9.-]*): (?:Temporary failure in name resolution|Name or service not known)`),
-	regexp.MustCompile(`dial (?:tcp|udp)[46]? (\S+?):? (?:socket|connect): (?:operation not permitted|permission denied)`),
-	regexp.MustCompile(`connect E(?:PERM|ACCES) (\S+)`),
-	regexp.MustCompile(`(?i)failed to lookup address information.*?(?:https?://([^/\s:"')]+))?`),
-	regexp.MustCompile(`(?i)temporary failure in name resolution`),
-	regexp.MustCompile(`(?i)\b(?:socket|listen (?:tcp|udp)\S*)\b.*(?:operation not permitted|permission denied)`),
-}
+// is the host. Like all patterns here they are made when first used.
+var networkLines = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`(?i)could not resolve (?:host(?:name)?|proxy)[: ]+'?([^\s:']+)`),
+		regexp.MustCompile(`\blookup ([^\s:]+)(?: on |: )`),
+		regexp.MustCompile(`getaddrinfo (?:EAI_AGAIN|ENOTFOUND|EAI_FAIL|EPERM) ([^\s:,]+)`),
+		regexp.MustCompile(`unable to resolve host address [‘'"]?([^\s‘’'"]+)`),
+		regexp.MustCompile(`(?i)(?:temporary failure resolving|failed to resolve) '([^']+)'`),
+		regexp.MustCompile(`host='([^']+)'.*(?:name resolution|not permitted|NewConnectionError)`),
+		regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9.-]*): (?:Temporary failure in name resolution|Name or service not known)`),
+		regexp.MustCompile(`dial (?:tcp|udp)[46]? (\S+?):? (?:socket|connect): (?:operation not permitted|permission denied)`),
+		regexp.MustCompile(`connect E(?:PERM|ACCES) (\S+)`),
+		regexp.MustCompile(`(?i)failed to lookup address information.*?(?:https?://([^/\s:"')]+))?`),
+		regexp.MustCompile(`(?i)temporary failure in name resolution`),
+		regexp.MustCompile(`(?i)\b(?:socket|listen (?:tcp|udp)\S*)\b.*(?:operation not permitted|permission denied)`),
+	}
+})
 
 // callWords name the programs and calls that the filter refuses.
-var callWords = regexp.MustCompile(`(?i)\b(?:mount|umount|unshare|chroot|pivot_root|setns|nsenter|ptrace|strace|clone3?|io_uring\w*|bpf|perf_event_open|userfaultfd|keyctl|newuidmap|bwrap)\b`)
+var callWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:mount|umount|unshare|chroot|pivot_root|setns|nsenter|ptrace|strace|clone3?|io_uring\w*|bpf|perf_event_open|userfaultfd|keyctl|newuidmap|bwrap)\b`)
+})
 
-var (
-	quotedName = regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|` + "`([^`'\n]+)['`]")
-	escapes    = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
-)
+// quotedName is a name in quotes, in one of the groups.
+var quotedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|` + "`([^`'\n]+)['`]")
+})
+
+// escapes are the control sequences that colour a line.
+var escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`) })
 
 // refusals goes by what a command printed and by how it ended. A command that
 // succeeded has dealt with what it met; only an error that nothing but the
@@ -97,7 +105,7 @@ func (b *bounds) refusals(e Ended) []Refusal {
 	}
 	vague := false
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(escapes.ReplaceAllString(line, ""))
+		line = strings.TrimSpace(escapes().ReplaceAllString(line, ""))
 		if line == "" || len(line) > 4096 {
 			continue
 		}
@@ -113,7 +121,7 @@ func (b *bounds) refusals(e Ended) []Refusal {
 			continue
 		}
 		r := b.path(line, c, e.Dir)
-		if r.Reason == "" && c == forbidden && callWords.MatchString(line) {
+		if r.Reason == "" && c == forbidden && callWords().MatchString(line) {
 			r = Refusal{Reason: "the sandbox refuses namespaces, mounts, tracing and the like; a policy rule with sandbox: off would allow it"}
 		}
 		vague = vague || r.Reason == "" && c == readOnly && b.denies == readOnly && !named(line)
@@ -155,7 +163,7 @@ func (b *bounds) host(line string) Refusal {
 	if b.network {
 		return Refusal{}
 	}
-	for _, re := range networkLines {
+	for _, re := range networkLines() {
 		m := re.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -239,7 +247,7 @@ func names(line string) []string {
 			out = append(out, name)
 		}
 	}
-	for _, m := range quotedName.FindAllStringSubmatch(line, 8) {
+	for _, m := range quotedName().FindAllStringSubmatch(line, 8) {
 		for _, group := range m[1:] {
 			add(group)
 		}

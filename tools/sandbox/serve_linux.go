@@ -44,7 +44,7 @@ const (
 
 // serve returns when drover has closed the connection, or is gone, and nothing
 // is left of what it had started.
-func serve(control *conn) error {
+func serve(control *conn, confined bool) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
@@ -56,8 +56,12 @@ func serve(control *conn) error {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGTERM)
 	s := &server{control: control, orders: make(chan placed), children: map[int]int64{}, born: make(chan struct{}, 1)}
-	go s.spawner() // lives as long as the process
-	go s.reaper()  // lives as long as the process
+	apart := make(chan error, 1)
+	go s.spawner(confined, apart) // lives as long as the process
+	go s.reaper()                 // lives as long as the process
+	if err := <-apart; err != nil {
+		return err
+	}
 	if err := control.send(frameReady, nil); err != nil {
 		return err
 	}
@@ -130,9 +134,16 @@ func (s *server) launch(body []byte, fds []int) {
 }
 
 // spawner starts commands, in one thread that lives as long as the helper,
-// because a parent-death signal is sent when the thread ends.
-func (s *server) spawner() {
+// because a parent-death signal is sent when the thread ends. The thread is more
+// confined than the others are, and so is what it starts: a command that signals
+// everybody, as kill -9 -1 does, does not reach the helper.
+func (s *server) spawner(confined bool, apart chan<- error) {
 	runtime.LockOSThread()
+	var err error
+	if confined && landlockABI() >= 6 {
+		err = restrictTo(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}, nil)
+	}
+	apart <- err
 	for o := range s.orders {
 		if err := s.spawn(o); err != nil {
 			s.refuse(o.id, proc.StartError(proc.Launch{Argv: o.argv, Dir: o.dir}, err))
