@@ -28,8 +28,12 @@ func TestNastyCommandsEndAtTheirTimeout(t *testing.T) {
 		"for i in $(seq 40); do (while :; do sleep 1; done) & done; wait",
 		"f() { sleep 0.2; for i in 1 2 3; do f & done; sleep 30; }; ulimit -u 400; f 2>/dev/null; sleep 60",
 	}
-	for _, tty := range []bool{false, true} {
+	for _, mode := range []struct{ tty, confined bool }{{}, {tty: true}, {confined: true}, {true, true}} {
+		tty := mode.tty
 		env, rec := sessionEnv(t)
+		if mode.confined {
+			confine(t, &env)
+		}
 		env.Commands.Timeout, env.Commands.Grace = time.Second, 500*time.Millisecond
 		rec.discard = true // some of them flood
 		var all sync.WaitGroup
