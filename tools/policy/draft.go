@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -41,14 +42,52 @@ func (p *Policy) drafts(part Part, how spelling) []draft {
 		host := hostPattern{name: name, port: port}.String()
 		return []draft{{rule: Rule{"host": []string{host}}, title: "connections to " + shorten(host)}}
 	case KindMCP:
-		return []draft{{
+		return toolDrafts(&part, draft{
 			rule:  Rule{"mcp": map[string]any{"server": literalGlob(a.Server), "tool": []string{literalGlob(a.Tool)}}},
 			title: "the tool " + shorten(a.Server+"/"+a.Tool),
-		}}
+		})
 	case KindTool:
-		return []draft{{rule: Rule{"tool": []string{literalGlob(canonicalTool(a.Tool))}}, title: "the tool " + shorten(a.Tool)}}
+		name := canonicalTool(a.Tool)
+		by := judgedBy[name]
+		return toolDrafts(&part, draft{
+			rule: Rule{"tool": []string{literalGlob(name)}}, title: "the tool " + shorten(name), wide: by != "" && by != nothing,
+		})
 	}
 	return nil
+}
+
+// toolDrafts returns the tool with the arguments that were asked about, if the
+// rule that asks looks at any, and the tool.
+func toolDrafts(part *Part, tool draft) []draft {
+	if part.rule == nil || len(part.rule.args) == 0 {
+		return []draft{tool}
+	}
+	args := map[string]any{}
+	var shown []string
+	for _, a := range part.rule.args {
+		values, err := pointed(part.Action.Args, a.pointer)
+		var text string
+		if err != nil || len(values) != 1 || json.Unmarshal(values[0], &text) != nil {
+			return []draft{tool}
+		}
+		key := pointerText(a.pointer)
+		args[key] = []string{literalGlob(text)}
+		shown = append(shown, key+" "+shorten(text))
+	}
+	narrow := draft{rule: Rule{"args": args}, title: tool.title + " with " + strings.Join(shown, ", ")}
+	for key, value := range tool.rule {
+		narrow.rule[key] = value
+	}
+	return []draft{narrow, tool}
+}
+
+// pointerText writes a JSON pointer.
+func pointerText(keys []string) string {
+	var b strings.Builder
+	for _, key := range keys {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	return b.String()
 }
 
 // literalGlob returns a word as a glob that means nothing but the word.

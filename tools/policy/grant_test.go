@@ -265,7 +265,11 @@ func TestProposedRulesForFilesHostsServersAndTools(t *testing.T) {
 		{"host", Call{Actions: []Action{{Kind: KindHost, Host: "Example.com.:443"}}}, []string{`{"host":["example.com:443"]} whole`}},
 		{"address", Call{Actions: []Action{{Kind: KindHost, Host: "[::1]:80"}}}, []string{`{"host":["[::1]:80"]} whole`}},
 		{"server", Call{Actions: []Action{{Kind: KindMCP, Server: "g*", Tool: "get_x"}}}, []string{`{"mcp":{"server":"g\\*","tool":["get_x"]}} whole`}},
-		{"tool", spawn(`{"role":"root"}`), []string{`{"tool":["spawn_agent"]} whole`}},
+		{"tool", spawn(`{"role":"root"}`), []string{`{"tool":["spawn_agent"],"args":{"/role":["root"]}} whole`, `{"tool":["spawn_agent"]} whole`}},
+		{"tool with a list", spawn(`{"role":["root"]}`), []string{`{"tool":["spawn_agent"]} whole`}},
+		{"command tool", Call{Tool: "exec_command", Args: json.RawMessage(`{"role":"root"}`), Actions: []Action{Exec("/w", "ls")}}, []string{
+			`{"tool":["exec_command"],"args":{"/role":["root"]}} whole`, `{"tool":["exec_command"]} wide whole`,
+		}},
 		{"root", Call{Actions: []Action{Read("/", "")}}, nil},
 		{"refused", Call{Actions: []Action{Write("/w/secrets/x", ""), Write("/w/gen/x", "")}}, nil},
 	} {
