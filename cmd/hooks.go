@@ -20,9 +20,11 @@ import (
 	"drover/tools"
 )
 
-// addHooks hands the hooks to the run. One that must not fail and whose program
-// is missing ends the run here, before the first request to the model.
+// addHooks hands the hooks to the run, and the mask for what leaves it. A hook
+// that must not fail and whose program is missing ends the run here, before the
+// first request to the model.
 func (a *app) addHooks(p *prepared, in inputs) error {
+	p.options.Mask = p.redact.String
 	hooks := slices.Clone(in.config.Hooks)
 	if len(hooks) == 0 {
 		return nil
@@ -51,7 +53,7 @@ func (a *app) addHooks(p *prepared, in inputs) error {
 		}
 		listed = append(listed, entry)
 	}
-	p.options.Hooks, p.options.Mask = hooks, p.redact.String
+	p.options.Hooks = hooks
 	p.options.Notices = append(p.options.Notices, event.NoticeEvent{Level: "info", Code: "hooks",
 		Message: fmt.Sprintf("hooks watch over this run: %d", len(hooks)), Details: map[string]any{"hooks": listed}})
 	return nil

@@ -270,6 +270,8 @@ func (s *session) keepAnswer(c *call, q question, said approver.Answer, id strin
 		return scope
 	case rule == nil && scope == "always":
 		reduced("session", "no rule can be made of it")
+	case rule != nil && scope == "always" && s.holdsSecret(rule):
+		reduced("session", "its rule would hold a secret, and no file may hold one")
 	case rule != nil && rule.MaxScope != "" && shorter(event.Scope(rule.MaxScope), scope) != scope:
 		reduced(event.Scope(rule.MaxScope), "the rule's max_scope says so")
 	}
@@ -346,13 +348,20 @@ func (s *session) keepGrant(c *call, rule *policy.Proposal, scope event.Scope, i
 		return
 	}
 	raw, err := json.Marshal(rule.Rule)
-	if err != nil || s.Keep == nil {
+	if err != nil || s.Keep == nil || s.holdsSecret(rule) {
 		return
 	}
 	record := grantRecord{Kind: "grant", Grant: event.Grant{Rule: raw, Scope: scope, SessionID: s.id, CorrelationID: id}}
 	if err := s.Keep(record); err != nil {
 		s.emit(event.NoticeEvent{Level: "warning", Code: "session_lost", Message: "a grant could not be kept for later: " + err.Error()})
 	}
+}
+
+// holdsSecret tells whether a rule names a secret of the run, such as the
+// argument of a command.
+func (s *session) holdsSecret(rule *policy.Proposal) bool {
+	raw, err := json.Marshal(rule.Rule)
+	return err != nil || s.mask(string(raw)) != string(raw)
 }
 
 // approvedAsIs tells whether exactly this call was approved for the session.

@@ -56,7 +56,8 @@ type Options struct {
 	// Hooks watch over the run, in the order in which their answers count. Each
 	// has passed Hook.Check.
 	Hooks []Hook
-	// Mask takes the secrets out of what a hook is told; nil takes none.
+	// Mask takes the secrets out of what leaves the run by other ways than the
+	// log, such as to hooks; nil takes none.
 	Mask func(string) string
 	// Mode says whether the agent works or plans. In plan mode neither checks
 	// nor the schema apply.
