@@ -69,8 +69,9 @@ func (r *running) tellAppeared() {
 
 // refusalNote tells the model about a refusal.
 func refusalNote(r sandbox.Refusal) string {
-	what := strings.TrimSpace(r.What + " " + r.Target)
-	if what == "" {
+	doing := map[string]string{"read": "reading ", "write": "writing ", "connect": "connecting to "}[r.What]
+	what := strings.TrimSpace(doing + r.Target)
+	if r.Target == "" {
 		what = "something"
 	}
 	return "Note: the sandbox seems to have refused " + what + ": " + r.Reason

@@ -74,7 +74,7 @@ func TestRefusalOfTheSandboxIsToldInWords(t *testing.T) {
 			if len(res.Refusals) != 1 || res.Refusals[0].Target != target {
 				t.Fatalf("refusals %+v of:\n%s", res.Refusals, res.Text)
 			}
-			if want := "Note: the sandbox seems to have refused write " + target + ": " + res.Refusals[0].Reason; !strings.Contains(res.Text, want) {
+			if want := "Note: the sandbox seems to have refused writing " + target + ": " + res.Refusals[0].Reason; !strings.Contains(res.Text, want) {
 				t.Errorf("no %q in:\n%s", want, res.Text)
 			}
 			if _, err := os.Stat(filepath.Join(env.Cwd, "here")); err != nil {

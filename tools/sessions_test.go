@@ -274,6 +274,28 @@ func TestIDsAreFreeAndInTheirRange(t *testing.T) {
 	}
 }
 
+func TestTypingIsShownWithoutWhatIsTyped(t *testing.T) {
+	env, _ := sessionEnv(t)
+	for args, want := range map[string]string{
+		`{"session_id":4242}`:                      "wait: session 4242",
+		`{"session_id":4242,"chars":"password\n"}`: "type: 9 bytes into session 4242",
+	} {
+		call, err := writeStdin.Prepare(env, Input{Text: args})
+		if err != nil || call.Display != want || len(call.Actions) != 0 {
+			t.Errorf("%s: %+v, %v", args, call, err)
+		}
+	}
+	for _, args := range []string{`{}`, `{"session_id":"1"}`, `{"session_id":3000000000}`, `{"session_id":1.5}`} {
+		if _, err := writeStdin.Prepare(env, Input{Text: args}); err == nil {
+			t.Errorf("%s is accepted", args)
+		}
+	}
+	env.Commands.Sessions = nil
+	if res := callJSON(t, t.Context(), writeStdin, env, "session_id", -7); res.Text != "write_stdin failed: Unknown process id -7" {
+		t.Errorf("without sessions: %+v", res)
+	}
+}
+
 func TestWaitsAreClamped(t *testing.T) {
 	ms := func(n uint) *uint { return &n }
 	s := NewSessions(t.Context())

@@ -27,6 +27,7 @@ var writeStdin = New(Def[stdinInput]{
 	Doc:      "Writes to the session of a running command and returns its new output. Without chars it waits for output, at least 5 s unless the command ends.",
 	With:     "exec_command",
 	Approval: "none",
+	Display:  stdinInput.display,
 	Run:      runStdin,
 })
 
@@ -35,6 +36,13 @@ type stdinInput struct {
 	Chars           string `json:"chars,omitempty" jsonschema:"Typed as they are, \\u0003 is Ctrl-C; needs a session with tty."`
 	YieldTimeMS     *uint  `json:"yield_time_ms,omitempty" jsonschema:"Wait for output; default: 250."`
 	MaxOutputTokens uint   `json:"max_output_tokens,omitempty" jsonschema:"As in exec_command."`
+}
+
+func (in stdinInput) display(Env) string {
+	if in.Chars == "" {
+		return fmt.Sprintf("wait: session %d", in.SessionID)
+	}
+	return fmt.Sprintf("type: %d bytes into session %d", len(in.Chars), in.SessionID)
 }
 
 func runStdin(ctx context.Context, in stdinInput, env Env) (Result, error) {
