@@ -219,6 +219,14 @@ func (d *trial) end(want int) []byte { return d.endWithin(patience, want) }
 
 func (d *trial) endWithin(limit time.Duration, want int) []byte {
 	d.t.Helper()
+	stream := d.cutOff(limit, want)
+	checkStream(d.t, stream)
+	return stream
+}
+
+// cutOff is endWithin for an end that may skip everything but the last line.
+func (d *trial) cutOff(limit time.Duration, want int) []byte {
+	d.t.Helper()
 	exit := d.wait(limit)
 	d.noneLeft(d.t, afterwards)
 	select {
@@ -227,7 +235,7 @@ func (d *trial) endWithin(limit time.Duration, want int) []byte {
 		d.t.Fatal("somebody still holds the stdout of drover")
 	}
 	stream := []byte(d.stdout.String())
-	end := checkStream(d.t, stream)
+	end := lastLine(d.t, stream)
 	if exit != want || end.ExitCode != want {
 		d.t.Fatalf("exit %d, the stream says %d (%s), want %d; %s", exit, end.ExitCode, end.Reason, want, d.said())
 	}
@@ -251,6 +259,11 @@ func checkStream(t *testing.T, stream []byte) event.RunFinishedEvent {
 			t.Errorf("schema: %v in %.300s", err, line)
 		}
 	}
+	return lastLine(t, stream)
+}
+
+func lastLine(t *testing.T, stream []byte) event.RunFinishedEvent {
+	t.Helper()
 	lines := bytes.Split(bytes.TrimSuffix(stream, []byte("\n")), []byte("\n"))
 	e, err := event.Decode(lines[len(lines)-1])
 	if err != nil {

@@ -56,7 +56,7 @@ func TestFloodsStayOutOfMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, in mode) {
 				idle, _ := newTrial(t, in, []m{calls(command("true")), says("Done.")}).peak(t, 0)
-				d := newTrial(t, in, []m{calls(command(c.script)), says("Done.")}, c.args...)
+				d := newTrial(t, in, []m{calls(m{"name": "exec_command", "args": m{"cmd": c.script, "yield_time_ms": 30_000}}), says("Done.")}, c.args...)
 				kib, stream := d.peak(t, 0)
 				if kib-idle > maxGrowth {
 					t.Errorf("the peak is %d KiB, %d more than without output", kib, kib-idle)
