@@ -15,6 +15,7 @@ var shellMarks = map[string][]string{
 	"less": bang, "more": bang, "most": bang, "man": bang, "dc": bang, "ftp": bang, "sftp": bang, "lftp": bang, "mail": {"~!", "!"},
 	"gdb": {"!", "shell ", "make ", "system("}, "lldb": {"shell ", "system("}, "sqlite3": {".shell ", ".system ", "|"},
 	"psql": {`\!`, "PROGRAM "}, "mysql": {`\!`, "system "}, "mariadb": {`\!`, "system "},
+	"expect": {"spawn ", "exec ", "system "}, "tclsh": {"exec "}, "wish": {"exec "},
 	"m4": {"syscmd(", "esyscmd("}, "emacs": {"shell-command ", "shell-command-to-string ", "call-process "},
 }
 

@@ -124,6 +124,9 @@ func holed(w word, hole string) word {
 // mean.
 func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 	args := c.words[1:]
+	if (name == "eval" || name == "source" || name == ".") && len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
 	code, computed := "", slices.ContainsFunc(args, func(w word) bool { return !w.literal })
 	switch name {
 	case "hash", "set", "unalias", "shopt":
@@ -185,8 +188,17 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 		a.completion(name, c, sc)
 	}
 	c.opaque = name + " runs code that cannot be judged"
+	if c.wild != "" || namesMover(code) {
+		// What it runs may change the folder.
+		sc.lost = true
+	}
 	a.emit(c, sc)
 	a.guessScript(code, sc)
+}
+
+// namesMover tells whether a text could change the folder of the shell.
+func namesMover(code string) bool {
+	return strings.Contains(code, "cd") || strings.Contains(code, "pushd") || strings.Contains(code, "popd")
 }
 
 // jobBuiltin judges builtins that run commands only if they are told to, and

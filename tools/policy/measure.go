@@ -80,20 +80,33 @@ func mayDefine(file *syntax.File) bool {
 // wanders tells whether the folder may change where the order of commands is
 // not the order of the text: in loops and functions.
 func wanders(file *syntax.File, text string) bool {
-	if !mayDefine(file) || !strings.Contains(text, "cd") && !strings.Contains(text, "pushd") && !strings.Contains(text, "popd") {
+	if !mayDefine(file) || !namesMover(text) {
 		return false
 	}
-	found := false
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n.(type) {
+	return strays(file, false)
+}
+
+// strays tells whether a loop or a function below the node, or the node itself
+// if it is inside one, changes the folder. A subshell in a loop begins in the
+// same folder each time.
+func strays(n syntax.Node, inside bool) bool {
+	found, top := false, true
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if top {
+			top = false
+			return true
+		}
+		switch x := n.(type) {
 		case *syntax.ForClause, *syntax.WhileClause, *syntax.FuncDecl:
-			syntax.Walk(n, func(inner syntax.Node) bool {
-				if call, ok := inner.(*syntax.CallExpr); ok && len(call.Args) > 0 && changesDir(call.Args[0].Lit()) {
-					found = true
-				}
-				return !found
-			})
+			found = found || strays(x, true)
 			return false
+		case *syntax.Subshell:
+			found = found || strays(x, false)
+			return false
+		case *syntax.CallExpr:
+			for i := 0; inside && i < len(x.Args) && i < 3; i++ {
+				found = found || changesDir(x.Args[i].Lit())
+			}
 		}
 		return !found
 	})

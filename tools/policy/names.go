@@ -18,11 +18,11 @@ var interpreters = set("python", "perl", "ruby", "node", "nodejs", "deno", "bun"
 // through: they match their own name, and deny rules look at what they carry.
 var carriers = set("busybox", "toybox", "flock", "watch", "script", "unshare", "nsenter", "chroot", "su", "runuser",
 	"strace", "ltrace", "gdb", "taskset", "chrt", "setarch", "linux32", "linux64", "systemd-run", "start-stop-daemon",
-	"parallel", "rush", "entr", "fakeroot", "proot", "firejail", "bwrap", "unbuffer", "rlwrap", "valgrind", "perf",
+	"parallel", "sem", "rush", "entr", "fakeroot", "proot", "firejail", "bwrap", "unbuffer", "rlwrap", "valgrind", "perf",
 	"hyperfine", "dbus-run-session", "ssh-agent", "xvfb-run", "cgexec", "numactl", "trickle", "torsocks", "proxychains",
 	"proxychains4", "faketime", "expect", "setpriv", "capsh", "prlimit", "choom", "uclampset", "runcon", "sg", "newgrp",
 	"pkexec", "gosu", "su-exec", "tini", "dumb-init", "catatonit", "direnv", "mise", "asdf", "nix-shell", "tmux", "screen",
-	"dtach", "fish", "csh", "tcsh", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+	"dtach", "fish", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh", "powershell", "distrobox", "toolbox", "flatpak-spawn", "ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
 	"ld-musl-x86_64.so.1", "caffeinate", "arch", "gtimeout", "xterm", "urxvt", "gnome-terminal", "konsole", "alacritty", "kitty", "foot",
 	"x-terminal-emulator", "noglob", "nocorrect")
 

@@ -15,7 +15,8 @@ var schedulers = set("at", "batch", "crontab")
 // there are rather its arguments.
 var launchers = set("eatmydata", "chronic", "pee", "ifne", "cpulimit", "catchsegv", "daemonize", "chpst", "envdir", "setuidgid",
 	"softlimit", "schedtool", "lldb", "rr", "heaptrack", "doppler", "dotenv", "foreman", "pipenv", "poetry", "uv", "conda",
-	"mamba", "pixi", "ip", "watchexec", "nodemon", "reflex", "run-parts", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
+	"mamba", "pixi", "nix", "guix", "devbox", "npx", "npm", "volta", "pyenv", "rbenv", "pkgx",
+	"ip", "watchexec", "nodemon", "reflex", "run-parts", "hatch", "rye", "bundle", "aws-vault", "op", "pnpx", "bunx", "pnpm", "yarn", "vagrant")
 
 // copiers give files other names.
 var copiers = set("ln", "cp", "mv", "install", "link")
@@ -105,7 +106,10 @@ func (a *analyser) optionCommands(name string, c *command, sc *scope) {
 	if !a.p.hasRefusals() {
 		return
 	}
-	options := optionRunners[name]
+	options, ok := optionRunners[name]
+	if !ok {
+		return
+	}
 	for i := 1; i < len(c.words); i++ {
 		w := c.words[i]
 		if strings.HasSuffix(name, "sed") {
@@ -169,7 +173,7 @@ func runsOption(options []string, text string) bool {
 // optionValue tries what an option names, with and without what may stand in
 // front of the command: exec=, alias.x=!, ProxyCommand=.
 func (a *analyser) optionValue(text string, sc *scope) {
-	for range 3 {
+	for range 5 {
 		a.guessScript(strings.TrimLeft(text, "!: "), sc)
 		if _, rest, ok := strings.Cut(text, " "); ok {
 			// The options of ssh take a blank for the sign.
@@ -236,6 +240,7 @@ func (a *analyser) edited(w *word, sc *scope) {
 func (a *analyser) computed(c *command, sc *scope) {
 	first := c.words[0]
 	c.opaque = "the name of the command is computed"
+	sc.lost = sc.lost || first.couldBe(movers)
 	names := first.named(shells, carriers, codeBuiltins, schedulers, otherShells, programRunners)
 	if known, ok := first.texts(); ok {
 		names = known
@@ -264,6 +269,9 @@ func (a *analyser) computed(c *command, sc *scope) {
 	}
 	a.carried(c, sc, false)
 }
+
+// movers are builtins that change the folder, or run code that may.
+var movers = set("cd", "pushd", "popd", "eval", "source", ".", "builtin", "command")
 
 // programRunners are the programs besides shells and carriers that run the
 // command they are told.
@@ -297,14 +305,20 @@ func (a *analyser) hook(name, value string, known bool, sc *scope) {
 		wild = !known || strings.ContainsAny(value, "$`")
 	case startupVariables[name] || strings.HasPrefix(name, "BASH_FUNC_") || strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM":
 		wild = !known || value != "" && value != "/dev/null"
-	case commandVariables[name]:
+	case commandVariables[name] || hasAnySuffix(name, "PAGER", "EDITOR", "_RSH", "_SSH", "ASKPASS"):
 		if wild = !known; known {
 			a.guessScript(value, sc)
 		}
+	case known && hasAnySuffix(name, "_OPTIONS", "FLAGS", "_OPTS", "_COMMAND", "_CMD", "_SHELL"):
+		a.optionValue(strings.ReplaceAll(value, `\`, ""), sc)
 	}
 	if wild {
 		a.addWild("the variable "+name+" chooses what is run", sc)
 	}
+}
+
+func hasAnySuffix(text string, suffixes ...string) bool {
+	return slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(text, s) })
 }
 
 const identifier = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"

@@ -275,11 +275,20 @@ func (a *analyser) timed(s *syntax.Stmt, sc *scope) []string {
 	if s == nil {
 		return sc.dirs
 	}
-	if call, ok := s.Cmd.(*syntax.CallExpr); ok && len(call.Assigns) == 0 && len(call.Args) > 1 && call.Args[0].Lit() == "--" {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if ok && len(call.Assigns) == 0 && len(call.Args) > 1 && call.Args[0].Lit() == "--" {
 		rest, inner := *s, *call
 		inner.Args = call.Args[1:]
 		rest.Cmd = &inner
 		return a.stmt(&rest, sc)
+	}
+	if ok && len(call.Assigns) == 0 && len(call.Args) > 1 && strings.HasPrefix(call.Args[0].Lit(), "-") {
+		// Shells without the keyword run the program time, which has options.
+		words := []word{literal("time")}
+		for _, w := range call.Args {
+			words = append(words, a.word(w, sc))
+		}
+		a.guessWords(words, sc)
 	}
 	return a.stmt(s, sc)
 }

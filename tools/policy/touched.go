@@ -14,8 +14,8 @@ import (
 // tee, touch, truncate, mkdir, mkfifo, chmod, chown, chgrp write what they
 // name; rm, rmdir, unlink, shred delete it; cp, install, ln read all but the
 // last and write that, mv deletes instead of reading; dd, sort, curl, wget,
-// git and find write what an option names; find -delete deletes below what it
-// searches; sed -i writes, sed and awk write what their program names; cat,
+// git and find write what an option names; find does to the folders that it
+// searches what its actions do; sed -i writes, sed and awk write what their program names; cat,
 // head, tail and their like read.
 
 // touching is how a program treats the files that it names.
@@ -45,15 +45,17 @@ var touchingPrograms = map[string]touching{
 	"tee": writing, "touch": writing, "truncate": writing, "mkdir": writing, "mkfifo": writing,
 	"chmod": changing, "chown": changing, "chgrp": changing,
 	"rm": {all: kindsDelete}, "rmdir": {all: kindsDelete}, "unlink": {all: kindsDelete}, "shred": {all: []Kind{KindWrite, KindDelete}},
-	"cp": copying, "install": copying, "ln": {all: []Kind{KindRead, KindWrite}, last: kindsWrite}, "mv": {all: []Kind{KindRead, KindDelete}, last: kindsWrite, deep: true},
+	"cp": copying, "install": copying, "ln": {all: []Kind{KindRead, KindWrite}, last: kindsWrite, deep: true}, "mv": {all: []Kind{KindRead, KindDelete}, last: kindsWrite, deep: true},
 	"dd": {}, "find": {}, "sed": reading, "gsed": reading, "awk": reading, "gawk": reading, "mawk": reading, "nawk": reading,
 	"sort": {all: kindsRead, out: []string{"-o", "--output"}},
 	"curl": {out: []string{"-o", "--output"}}, "wget": {out: []string{"-O", "--output-document"}}, "git": {out: []string{"--output"}},
 	"cat": reading, "head": reading, "tail": reading, "less": reading, "more": reading, "nl": reading, "tac": reading, "rev": reading,
 	"wc": reading, "uniq": reading, "cut": reading, "paste": reading, "od": reading, "xxd": reading, "hexdump": reading, "strings": reading,
 	"base64": reading, "base32": reading, "md5sum": reading, "sha1sum": reading, "sha256sum": reading, "sha512sum": reading,
+	"rsync": copying, "scp": copying, "patch": writing, ".": reading, "source": reading,
+	"bash": reading, "sh": reading, "dash": reading, "zsh": reading, "ksh": reading,
 	"cksum": reading, "diff": reading, "cmp": reading, "zcat": reading,
-	"grep": {all: kindsRead, skip: 1}, "egrep": {all: kindsRead, skip: 1}, "fgrep": {all: kindsRead, skip: 1},
+	"grep": {all: kindsRead, skip: 1}, "egrep": {all: kindsRead, skip: 1}, "fgrep": {all: kindsRead, skip: 1}, "rg": {all: kindsRead, skip: 1},
 }
 
 // touched adds the files that a command touches for the rules about paths.
@@ -82,6 +84,13 @@ func (a *analyser) touched(c *command, sc *scope) {
 		return
 	case "rm":
 		t.deep = holdsLetters("r", args)
+	case "cp":
+		t.deep = holdsLetters("r", args) || holdsLetters("a", args)
+	case "bash", "sh", "dash", "zsh", "ksh":
+		if slices.ContainsFunc(args, func(w word) bool { return isCluster(w.text) && strings.Contains(w.text, "c") }) {
+			return
+		}
+		operands = operands[:min(1, len(operands))]
 	case "sed", "gsed":
 		if slices.ContainsFunc(args, func(w word) bool { return strings.HasPrefix(w.text, "-i") || strings.HasPrefix(w.text, "--in-place") }) {
 			t.all = []Kind{KindRead, KindWrite}
@@ -228,7 +237,8 @@ func (a *analyser) diskDump(args []word, sc *scope) {
 // found adds the files that find writes, and those below its folders if it
 // deletes them.
 func (a *analyser) found(args []word, sc *scope) {
-	deletes := slices.ContainsFunc(args, func(w word) bool { return w.text == "-delete" })
+	deletes, filtered := false, false
+	var kinds []Kind
 	folders := 0
 	for i := range args {
 		w := &args[i]
@@ -237,18 +247,23 @@ func (a *analyser) found(args []word, sc *scope) {
 			if i+1 < len(args) {
 				a.touch(kindsWrite, &args[i+1], false, sc)
 			}
+		case "-delete":
+			deletes, kinds = true, append(kinds, KindDelete)
+		case "-exec", "-execdir", "-ok", "-okdir":
+			if i+1 < len(args) {
+				kinds = append(kinds, touchingPrograms[path.Base(args[i+1].text)].all...)
+			}
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-newer", "-mtime", "-mmin", "-maxdepth":
+			filtered = true
 		}
 		if i == folders && !strings.HasPrefix(w.text, "-") && w.text != "(" && w.text != "!" {
 			folders++
 		}
 	}
-	if !deletes {
-		return
-	}
 	for i := range folders {
-		a.touch(kindsDelete, &args[i], true, sc)
+		a.touch(kinds, &args[i], deletes && !filtered, sc)
 	}
-	if folders == 0 {
+	if folders == 0 && deletes && !filtered {
 		here := literal(".")
 		a.touch(kindsDelete, &here, true, sc)
 	}

@@ -251,10 +251,20 @@ func (r *wordReader) value(text string, quoted bool) {
 func (r *wordReader) plainLit(s string, first bool) {
 	if first && strings.HasPrefix(s, "~") {
 		user, rest, _ := strings.Cut(s[1:], "/")
-		if user != "" || r.a.p.roots.home == "" {
+		switch moved := r.sc.vars["HOME"]; {
+		case len(moved) > 0 && user == "":
 			r.literal, r.open = false, true
 			r.form("*")
-		} else {
+			r.out.WriteString(moved[0])
+			if len(s) > 1 {
+				r.out.WriteString("/")
+				r.form("/")
+			}
+			s = rest
+		case user != "" || r.a.p.roots.home == "":
+			r.literal, r.open = false, true
+			r.form("*")
+		default:
 			r.out.WriteString(r.a.p.roots.home)
 			r.form(escapeWord(r.a.p.roots.home))
 			if len(s) > 1 {

@@ -79,6 +79,9 @@ func (w wrapper) split(words []word) (rest []word, certain bool) {
 		}
 		i++
 	}
+	if w.operands > 0 && i < len(words) && words[i].text == "--" {
+		i++
+	}
 	if i >= len(words) {
 		return nil, true
 	}
@@ -142,6 +145,7 @@ func (a *analyser) command(c *command, sc *scope) []string {
 			c.function = true
 			// What its body does with its arguments was judged there: a computed
 			// name or script is one that may be any.
+			sc.lost = sc.lost || changesDir(first.text)
 			a.emit(c, sc)
 			return sc.dirs
 		}
@@ -187,13 +191,14 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 			c.wild = "the script of the shell is not read"
 		}
 		a.emit(c, sc)
-		if name == "parallel" || name == "rush" {
+		if name == "parallel" || name == "rush" || name == "sem" {
 			a.fromLines(c, sc)
 			return
 		}
 		a.carried(c, sc, true)
 	case launchers[name]:
 		a.emit(c, sc)
+		a.optionCommands(name, c, sc)
 		a.carried(c, sc, false)
 	case copiers[name]:
 		a.emit(c, sc)
@@ -204,6 +209,10 @@ func (a *analyser) known(name string, c *command, sc *scope) {
 	case optionRunners[name] != nil:
 		a.emit(c, sc)
 		a.optionCommands(name, c, sc)
+		if name == "ssh" {
+			// The other side may be this machine.
+			a.carried(c, sc, false)
+		}
 	case !c.outermost && codeBuiltins[name] && c.name() == name:
 		a.codeBuiltin(name, c, sc)
 	default:
@@ -359,6 +368,10 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 		if name := assignedName(w.text); name != "" {
 			inner.setVariable(a.p, name, c.words[:i+1])
 			_, value, _ := strings.Cut(w.text, "=")
+			if name == "HOME" {
+				sc = sc.child()
+				sc.set(name, []string{value})
+			}
 			if a.hook(name, value, w.literal, sc); choosesProgram(name) {
 				a.guessScript(value, sc)
 			}
@@ -403,6 +416,12 @@ func (a *analyser) envCommand(c *command, sc *scope) {
 			} else {
 				ok = false
 			}
+		case name == "--chdir" && joined, strings.HasPrefix(w.text, "-C"):
+			if !joined {
+				value = w.text[2:]
+			}
+			sc = sc.child()
+			sc.dirs = sc.enter(value)
 		case strings.HasPrefix(w.text, "-"):
 			ok = false
 		default:
@@ -498,6 +517,8 @@ func (a *analyser) movedTo(w *word, sc *scope) []string {
 			for _, dir := range sc.dirs {
 				to = appendNew(to, join(dir, target))
 			}
+		case len(w.guess) > 0 && w.guess[0] != "":
+			// The variable has a value here.
 		case w.vanishes && a.p.roots.home != "":
 			to = appendNew(to, a.p.roots.home)
 		case w.vanishes:
