@@ -45,9 +45,10 @@ func (s *session) runHooks(ctx context.Context, list []*Hook, c *call, p hookPay
 			said[i] = failedHook(h, "its input cannot be encoded: "+err.Error())
 		}
 	} else {
+		input = append(input, '\n')
 		var group sync.WaitGroup
 		for i, h := range list {
-			group.Go(func() { said[i] = s.guardedHook(ctx, h, append(input, '\n')) })
+			group.Go(func() { said[i] = s.guardedHook(ctx, h, input) })
 		}
 		group.Wait()
 	}
