@@ -359,6 +359,7 @@ func TestSchemaKnowsTheKeysOfTheLoader(t *testing.T) {
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte("sandbox: off\nnetwork: true\nmax_turns: 1000\n"))
+	f.Add([]byte(someHooks))
 	base := f.TempDir()
 	path := filepath.Join(base, projectDir, fileName)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -376,7 +377,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		if c.Model != "" || c.Network || c.AllowLoginShell || c.Sandbox == "off" || c.MaxTurns > 200 || c.MaxDenials > 5 ||
-			c.OnDeny != "" || c.Providers != nil || c.Redact != nil || c.Shell != "" {
+			c.OnDeny != "" || c.Providers != nil || c.Redact != nil || c.Shell != "" || c.Hooks != nil {
 			t.Fatalf("%q gave %+v", data, c)
 		}
 	})
