@@ -3,6 +3,7 @@ package sandbox
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -228,14 +229,14 @@ func (b *bounds) outside() string {
 	return "commands write only the workspace and added folders; --add-dir, or add_dirs in the policy, would allow it"
 }
 
-// named tells whether a line names an absolute path, be it one of no interest.
+// named tells whether a line names a path, be it one of no interest.
 func named(line string) bool {
-	for _, name := range names(line) {
-		if strings.HasPrefix(name, "/") {
+	for _, m := range quotedName().FindAllString(line, 8) {
+		if !strings.ContainsRune(m, ' ') {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(names(line), func(name string) bool { return strings.ContainsRune(name, '/') })
 }
 
 // names returns what may be a path in a line, the likeliest first: what is
@@ -243,7 +244,8 @@ func named(line string) bool {
 func names(line string) []string {
 	var out []string
 	add := func(name string) {
-		if name = strings.Trim(name, ".,;()[]{}'\"`‘’"); name != "" && len(name) < 4096 {
+		name = strings.TrimLeft(name, "([{'\"`‘")
+		if name = strings.TrimRight(name, ".,;:)]}'\"`’"); name != "" && len(name) < 4096 {
 			out = append(out, name)
 		}
 	}
@@ -254,7 +256,7 @@ func names(line string) []string {
 	}
 	for part := range strings.SplitSeq(line, ": ") {
 		part = strings.TrimSpace(part)
-		if strings.HasPrefix(part, "/") || strings.HasPrefix(part, "./") || !strings.ContainsRune(part, ' ') && strings.ContainsRune(part, '/') {
+		if strings.HasPrefix(part, "/") || strings.HasPrefix(part, "./") || !strings.ContainsRune(part, ' ') {
 			add(part)
 		}
 		for _, word := range strings.Fields(part) {
