@@ -112,7 +112,7 @@ func TestRightsOfACallWidenItsSandboxOnly(t *testing.T) {
 func TestCommandsKnowTheirSandbox(t *testing.T) {
 	env, _ := commandEnv(t)
 	confine(t, &env)
-	env.Commands.Environ = append(env.Commands.Environ, "DROVER_SANDBOX=none", "DROVER_SANDBOX_NETWORK_DISABLED=0")
+	env.Commands.Environ = append(env.Commands.Environ, "DROVER_SANDBOX_LEVEL=none", "DROVER_SANDBOX_NETWORK_DISABLED=0")
 	out := outputOf(t, callJSON(t, t.Context(), execCommand, env, "cmd", "env"))
 	lines := strings.Split(out, "\n")
 	for _, want := range append(env.Commands.Sandbox.Environ(), "DROVER_SANDBOX_NETWORK_DISABLED=1") {
@@ -120,7 +120,7 @@ func TestCommandsKnowTheirSandbox(t *testing.T) {
 			t.Errorf("no %s in:\n%s", want, out)
 		}
 	}
-	if strings.Count(out, "DROVER_SANDBOX=") != 1 {
+	if strings.Count(out, "DROVER_SANDBOX_LEVEL=") != 1 {
 		t.Errorf("twice in:\n%s", out)
 	}
 }

@@ -11,7 +11,7 @@ func Main() {}
 func openDirect() *box {
 	return &box{
 		info:    Info{Mode: Off, Level: LevelNone, Network: true},
-		environ: []string{"DROVER_SANDBOX=" + string(LevelNone)},
+		environ: []string{"DROVER_SANDBOX_LEVEL=" + string(LevelNone)},
 		close:   func(time.Duration) int { return 0 },
 	}
 }

@@ -23,6 +23,10 @@ var boxes atomic.Int64
 
 // openBox starts a helper at the highest level that the system has.
 func openBox(ctx context.Context, o Options, r Rights) (*box, error) {
+	if os.Args[0] == helperName && o.Helper == "" {
+		// It would start itself for ever.
+		return nil, unavailable("this program is to be the helper and does not call sandbox.Main", nil)
+	}
 	if o.Mode == Off || r.Off {
 		return openOff(ctx, o)
 	}
@@ -124,7 +128,7 @@ func (b *box) describe(o Options, s *setup, refused []string) {
 	case s.landlock < 6:
 		warn("this kernel's Landlock is old: commands can reach abstract sockets and signal other processes of the user")
 	}
-	b.environ = append(b.environ, "DROVER_SANDBOX="+string(s.level))
+	b.environ = append(b.environ, "DROVER_SANDBOX_LEVEL="+string(s.level))
 	if !s.network {
 		b.environ = append(b.environ, "DROVER_SANDBOX_NETWORK_DISABLED=1")
 	}
@@ -155,6 +159,6 @@ func openOff(ctx context.Context, o Options) (*box, error) {
 	}
 	return &box{
 		info: Info{Mode: Off, Level: LevelNone, Network: true}, launcher: c,
-		environ: []string{"DROVER_SANDBOX=" + string(LevelNone)}, close: c.close,
+		environ: []string{"DROVER_SANDBOX_LEVEL=" + string(LevelNone)}, close: c.close,
 	}, nil
 }

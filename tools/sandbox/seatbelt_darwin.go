@@ -38,7 +38,7 @@ func openBox(_ context.Context, o Options, r Rights) (*box, error) {
 	s := seatbeltOf(o, r, folder)
 	b := &box{
 		info:     Info{Mode: o.Mode, Level: LevelSeatbelt, Network: s.network},
-		environ:  []string{"DROVER_SANDBOX=" + string(LevelSeatbelt), "TMPDIR=" + tmp},
+		environ:  []string{"DROVER_SANDBOX_LEVEL=" + string(LevelSeatbelt), "TMPDIR=" + tmp},
 		launcher: seatbeltLauncher{s},
 		bounds: bounds{
 			on: true, mode: o.Mode, network: s.network, writable: slices.Concat(s.writable, s.lifted),
