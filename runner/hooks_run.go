@@ -119,7 +119,7 @@ func (s *session) runHook(ctx context.Context, h *Hook, input []byte) *hookRun {
 	if d.problem != "" {
 		d.reason = "the hook " + d.problem
 	} else if d.reason == "" && (d.answer.block || d.answer.stop) {
-		d.reason = "refused by the hook " + h.Name + ", which gives no reason"
+		d.reason = "no reason given"
 	}
 	return d
 }
