@@ -63,6 +63,7 @@ func (a *app) settleApprovals(o *runOptions, cfg *config.Config, s *settings) er
 	if given.timeout > 0 {
 		ap.timeout = given.timeout
 	}
+	approver.KeepFromChildren(ap.fd) // before anything is started
 	ways := 0
 	for _, flag := range []string{"approver", "approvals-fd", "approvals-socket"} {
 		if o.set(flag) {

@@ -193,22 +193,33 @@ func TestTheAgentCannotAnswerItself(t *testing.T) {
 	if exit != 10 || bytes.Contains(out, []byte("GOT {")) || !bytes.Contains(out, []byte("tried to answer its own requests")) {
 		t.Errorf("exit %d: %s\n%s", exit, p.stderr.String(), out)
 	}
-	// A descriptor is not inherited.
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	syscall.CloseOnExec(fds[0])
-	theirs := os.NewFile(uintptr(fds[1]), "theirs")
-	defer syscall.Close(fds[0])
-	p = newProcess(t, script(t, calls(execCall("sh -c 'test -e /proc/self/fd/3 && echo INHERITED; true'")), says("Done.")),
-		"run", "--model", "script:model.jsonl", "--policy", "policy.yaml", "--sandbox", "off", "--approvals-fd", "3", "go")
-	p.lay(map[string]string{"policy.yaml": "version: 1\ndefault: allow\n"})
-	p.cmd.ExtraFiles = []*os.File{theirs}
-	out, exit = p.output()
-	theirs.Close()
-	if exit != 0 || bytes.Contains(out, []byte(`INHERITED\n`)) {
-		t.Errorf("exit %d: %s", exit, out)
+}
+
+// TestTheAgentDoesNotInheritTheChannel looks for the descriptor in a command,
+// and in the helper that started it.
+func TestTheAgentDoesNotInheritTheChannel(t *testing.T) {
+	t.Parallel()
+	for _, sandbox := range []string{"off", "workspace-write"} {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syscall.CloseOnExec(fds[0])
+		theirs := os.NewFile(uintptr(fds[1]), "theirs")
+		p := newProcess(t, script(t, calls(execCall("ls -l /proc/self/fd /proc/$PPID/fd; true")), says("Done.")),
+			"run", "--model", "script:model.jsonl", "--policy", "policy.yaml", "--sandbox", sandbox, "--approvals-fd", "3", "go")
+		p.lay(map[string]string{"policy.yaml": "version: 1\ndefault: allow\n"})
+		p.cmd.ExtraFiles = []*os.File{theirs}
+		link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fds[1]))
+		if err != nil {
+			t.Skip("no list of descriptors here: ", err)
+		}
+		out, exit := p.output()
+		theirs.Close()
+		_ = syscall.Close(fds[0]) // it was only there to keep the other end open
+		if text := result(t, out).Content; exit != 0 || !strings.Contains(text, "->") || strings.Contains(text, link) {
+			t.Errorf("sandbox %s: exit %d, %s in\n%s", sandbox, exit, link, text)
+		}
 	}
 }
 

@@ -2,12 +2,26 @@ package approver
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"drover/output/event"
 )
+
+// request is an event that asks.
+func request(id string) event.Event {
+	return event.Event{Seq: 7, RunID: "run_1", Origin: event.Origin{SessionID: "ses_1"}, Body: event.ToolApprovalRequestEvent{
+		ToolCallID: "c", ToolName: "exec_command", CorrelationID: id, Args: json.RawMessage(`{"cmd":"ls"}`), MaxScope: "session",
+	}}
+}
+
+func yes(id string) string {
+	return fmt.Sprintf(`{"v":1,"type":"tool.approval.response","correlation_id":%q,"approved":true}`, id)
+}
 
 func TestAnswersAreReadStrictly(t *testing.T) {
 	for _, c := range []struct {

@@ -5,7 +5,6 @@ package approver
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,17 +21,6 @@ import (
 	"drover/output/event"
 	"drover/output/fault"
 )
-
-// request is an event that asks.
-func request(id string) event.Event {
-	return event.Event{Seq: 7, RunID: "run_1", Origin: event.Origin{SessionID: "ses_1"}, Body: event.ToolApprovalRequestEvent{
-		ToolCallID: "c", ToolName: "exec_command", CorrelationID: id, Args: json.RawMessage(`{"cmd":"ls"}`), MaxScope: "session",
-	}}
-}
-
-func yes(id string) string {
-	return fmt.Sprintf(`{"v":1,"type":"tool.approval.response","correlation_id":%q,"approved":true}`, id)
-}
 
 // notices collects what a channel reports.
 type notices struct {

@@ -13,6 +13,9 @@ import (
 // Descriptor is not to be had here.
 func Descriptor(int, Notice) (Approver, error) { return nil, unavailable("--approvals-fd") }
 
+// KeepFromChildren does nothing where there are no such channels.
+func KeepFromChildren(int) {}
+
 // Socket is not to be had here.
 func Socket(string, func(pid int) bool, Notice) (Approver, error) {
 	return nil, unavailable("--approvals-socket")

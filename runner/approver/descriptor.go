@@ -51,8 +51,7 @@ func Descriptor(n int, notice Notice) (Approver, error) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return nil, bad("it is a folder", "give a socket, or the reading end of a pipe")
 	}
-	// A command of the agent that inherited it could answer for itself.
-	unix.CloseOnExec(n)
+	KeepFromChildren(n)
 	// The poller of the runtime can end a read only on one that does not block.
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		if err := unix.SetNonblock(n, true); err != nil {
@@ -65,6 +64,15 @@ func Descriptor(n int, notice Notice) (Approver, error) {
 	}
 	go d.read()
 	return d, nil
+}
+
+// KeepFromChildren closes the descriptor n for every process that is started from
+// now on: a command of the agent that inherited it could answer for itself. It
+// does nothing if n is not open.
+func KeepFromChildren(n int) {
+	if n > 2 {
+		unix.CloseOnExec(n)
+	}
 }
 
 func (d *descriptor) read() {
