@@ -132,13 +132,15 @@ func (c command) runYielding(ctx context.Context, env Env, yield time.Duration) 
 	if !opened.isOver() {
 		// It is in the table before the long wait, so that it is not lost if the
 		// call is cut off.
-		if warning := crowded(s.open(id, opened)); warning != "" {
-			notes = append(notes, warning)
-		}
+		s.open(id, opened)
 		opened.sleep(ctx, s, yield-time.Since(began))
 	}
-	if r = opened.report(s, id); !r.over {
-		r.Duration = time.Since(began)
+	if r = opened.report(s, id); r.over {
+		return r, nil, nil
+	}
+	r.Duration = time.Since(began)
+	if warning := crowded(s.rest(opened)); warning != "" {
+		notes = append(notes, warning)
 	}
 	return r, notes, nil
 }

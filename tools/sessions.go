@@ -54,6 +54,8 @@ type openSession struct {
 	evict context.CancelFunc
 	// used is the number of the latest use; a greater one is more recent.
 	used uint64
+	// calls are waiting for it right now. It rests when there are none.
+	calls int
 }
 
 // errSessionsClosed is the answer to whoever starts a command when the run ends.
@@ -117,36 +119,45 @@ func (s *Sessions) reserve() (int, error) {
 	}
 }
 
-// open puts a command into the table and returns how many there are. If there
-// are too many, one of them is ended, in the background.
-func (s *Sessions) open(id int, opened *openSession) int {
+// open puts a command into the table, for the call that has started it.
+func (s *Sessions) open(id int, opened *openSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.uses++
+	opened.used, opened.calls = s.uses, 1
+	s.table[id] = opened
+}
+
+// rest says that a call waits for the session no longer, and returns how many
+// are open and rest. If there are too many, one of them is ended, in the
+// background. Those that a call waits for are never too many: there are as many
+// as the model has asked for, and it would not know why one was ended.
+func (s *Sessions) rest(opened *openSession) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	opened.calls--
 	if victim := s.victim(); victim != 0 {
 		s.table[victim].evict()
 		delete(s.table, victim)
 	}
-	s.uses++
-	opened.used = s.uses
-	s.table[id] = opened
-	return s.count()
+	return s.resting()
 }
 
-func (s *Sessions) count() int {
+func (s *Sessions) resting() int {
 	n := 0
 	for _, o := range s.table {
-		if o != nil {
+		if o != nil && o.calls == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// victim is the id of the session that must go before another is opened, 0 if
-// none: of those that were not used lately, the one used longest ago that has
-// ended, or else that one which runs.
+// victim is the id of the session that must go because there are too many, 0 if
+// none: of those that rest and were not used lately, the one used longest ago
+// that has ended, or else that one which runs.
 func (s *Sessions) victim() int {
-	if s.count() < maxSessions {
+	if s.resting() <= maxSessions {
 		return 0
 	}
 	var ids []int
@@ -156,16 +167,20 @@ func (s *Sessions) victim() int {
 		}
 	}
 	slices.SortFunc(ids, func(a, b int) int { return cmp.Compare(s.table[a].used, s.table[b].used) })
-	ids = ids[:len(ids)-protectedSessions]
+	ids = slices.DeleteFunc(ids[:len(ids)-protectedSessions], func(id int) bool { return s.table[id].calls > 0 })
 	for _, id := range ids {
 		if s.table[id].exited() {
 			return id
 		}
 	}
+	if len(ids) == 0 {
+		return 0
+	}
 	return ids[0]
 }
 
-// use returns a session and counts as a use of it; nil if there is none.
+// use returns a session for a call that will wait for it, until rest; nil if
+// there is none.
 func (s *Sessions) use(id int) *openSession {
 	if s == nil {
 		return nil
@@ -176,6 +191,7 @@ func (s *Sessions) use(id int) *openSession {
 	if opened != nil {
 		s.uses++
 		opened.used = s.uses
+		opened.calls++
 	}
 	return opened
 }

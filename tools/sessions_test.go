@@ -213,10 +213,11 @@ func TestTableEvictsEndedSessionsFirstAndNoneOfTheLastEight(t *testing.T) {
 		t.Errorf("%d warnings", n)
 	}
 	for _, id := range ids { // the order of use
-		s.use(id)
+		s.rest(s.use(id))
 	}
 	finish := func(id int) {
 		opened := s.use(id)
+		s.rest(opened)
 		if _, err := opened.process.Write(t.Context(), []byte("x\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -250,12 +251,54 @@ func TestTableEvictsEndedSessionsFirstAndNoneOfTheLastEight(t *testing.T) {
 		t.Error("the evicted command still runs")
 	}
 	for _, id := range ids[50:] { // now 10 is used long ago, but later than 1
-		s.use(id)
+		s.rest(s.use(id))
 	}
 	open()
 	if isOpen(ids[10]) || !isOpen(ids[1]) {
 		t.Errorf("ended is open %v, running %v", isOpen(ids[10]), isOpen(ids[1]))
 	}
+}
+
+// TestCommandsThatACallWaitsForAreNeverTooMany: a model may ask for more
+// commands at once than there are places for sessions.
+func TestCommandsThatACallWaitsForAreNeverTooMany(t *testing.T) {
+	env, _ := sessionEnv(t)
+	_, resting := background(t, env, "sleep 300")
+	var all sync.WaitGroup
+	for i := range maxSessions + 20 {
+		all.Go(func() {
+			res := callJSON(t, t.Context(), execCommand, env, "cmd", "until [ -e go ]; do sleep 0.2; done; echo ok", "yield_time_ms", 30_000)
+			if out := outputOf(t, res); out != "ok\n" || *res.ExitCode != 0 {
+				t.Errorf("command %d: %s", i, res.Text)
+			}
+		})
+	}
+	s := env.Commands.Sessions
+	for deadline := time.Now().Add(commandPatience); ; time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		n := 0
+		for _, o := range s.table {
+			if o != nil {
+				n++
+			}
+		}
+		s.mu.Unlock()
+		if n > maxSessions+20 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d sessions are open", n)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(env.Cwd, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	opened := s.use(resting)
+	if opened == nil || opened.isOver() {
+		t.Fatal("the session that rested was ended")
+	}
+	s.rest(opened)
 }
 
 func TestIDsAreFreeAndInTheirRange(t *testing.T) {

@@ -52,6 +52,7 @@ func runStdin(ctx context.Context, in stdinInput, env Env) (Result, error) {
 	if opened == nil {
 		return stdinFailed("unknown_session", fmt.Sprintf("Unknown process id %d", in.SessionID)), nil
 	}
+	defer s.rest(opened)
 	yield := in.yield(s)
 	var notes []string
 	if in.Chars != "" {
