@@ -56,6 +56,9 @@ type question struct {
 	// maxScope is the longest scope that a rule allows; empty is no limit.
 	maxScope  string
 	proposals []policy.Proposal
+	// permission says that it is not about this call, but about what later ones
+	// may do; the one who asks keeps the answer.
+	permission bool
 }
 
 // answer is what came of a question.
@@ -260,11 +263,15 @@ func (s *session) keepAnswer(c *call, q question, said approver.Answer, id strin
 		}
 		reduced(limit, why)
 	}
-	if scope == "once" {
+	if scope == "once" || q.permission {
 		return scope
 	}
 	rule, why := s.ruleOf(q, said)
 	switch {
+	case said.Args != nil && said.Rule == nil:
+		// What was suggested, and the call as it was, is not what was approved.
+		reduced("once", "it changes the arguments and names no rule")
+		return scope
 	case why != "":
 		reduced("once", why)
 		return scope
@@ -283,7 +290,10 @@ func (s *session) keepAnswer(c *call, q question, said approver.Answer, id strin
 			reduced("session", "the rule could not be written: "+err.Error())
 		}
 	}
-	s.keepGrant(c, rule, scope, id)
+	if said.Args == nil {
+		s.keepExact(c)
+	}
+	s.keepGrant(rule, scope, id)
 	return scope
 }
 
@@ -331,14 +341,19 @@ func (s *session) ruleOf(q question, said approver.Answer) (rule *policy.Proposa
 	return &parsed, ""
 }
 
-// keepGrant remembers an answer for the rest of the session.
-func (s *session) keepGrant(c *call, rule *policy.Proposal, scope event.Scope, id string) {
+// keepExact remembers that exactly this call was approved for the session.
+func (s *session) keepExact(c *call) {
 	s.answers.mu.Lock()
+	defer s.answers.mu.Unlock()
 	if s.answers.exact == nil {
 		s.answers.exact = map[string]bool{}
 	}
 	s.answers.exact[exactKey(c)] = true
-	s.answers.mu.Unlock()
+}
+
+// keepGrant remembers the rule of an answer for the rest of the session, and in
+// its file; nil is none.
+func (s *session) keepGrant(rule *policy.Proposal, scope event.Scope, id string) {
 	if rule == nil {
 		return
 	}

@@ -246,6 +246,22 @@ func TestARewriteIsJudgedAgain(t *testing.T) {
 	}
 }
 
+// TestARewriteApprovesNothingElse: the call as it was is asked about again, and
+// so is what was suggested for it.
+func TestARewriteApprovesNothingElse(t *testing.T) {
+	for rule, questions := range map[string]int{"": 2, `{"argv":["echo"]}`: 2, `{"argv":["touch"]}`: 1} {
+		a := approver.Answer{Approved: true, Scope: "session", Args: json.RawMessage(`{"cmd":"echo other"}`)}
+		if rule != "" {
+			a.Rule = json.RawMessage(rule)
+		}
+		asker := always(a)
+		_, lines := play(t, touchTwice, asking(t, asker, asks))
+		if len(asker.asked) != questions || (rule == "") != strings.Contains(lines, "it changes the arguments and names no rule") {
+			t.Errorf("the rule %s: %d questions:\n%s", rule, len(asker.asked), lines)
+		}
+	}
+}
+
 func TestTheRequestIsTheLineOfTheStream(t *testing.T) {
 	asker := always(approver.Answer{Approved: true})
 	_, lines := play(t, `{"tool_calls":[{"name":"exec_command","args":{"cmd":"true"}}]}`+"\n"+`{"text":"Done."}`, asking(t, asker, asks))

@@ -214,7 +214,7 @@ func (s *session) permit(ctx context.Context, c *call, want sandbox.Rights, reas
 	if reason == "" {
 		reason = "the agent gave no reason"
 	}
-	a := s.ask(ctx, c, question{reason: cutTo(reason, 500), maxScope: policy.ScopeSession})
+	a := s.ask(ctx, c, question{reason: cutTo(reason, 500), maxScope: policy.ScopeSession, permission: true})
 	if a.ended {
 		return sandbox.Rights{}, "", context.Cause(ctx)
 	}
