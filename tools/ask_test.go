@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -74,6 +76,46 @@ func TestQuestionsThatCannotBeAskedAreRefused(t *testing.T) {
 	} {
 		if _, err := requestUserInput.Prepare(Env{}, Input{Text: c.args}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestSomebodyAnswersWhatWasNotAnsweredBefore(t *testing.T) {
+	args := `{"questions":[{"id":"a","header":"A","question":"A?","options":[{"label":"One","description":"1"}]},{"id":"b","header":"B","question":"B?","options":[{"label":"Two","description":"2"}]}]}`
+	for _, c := range []struct {
+		name, text string
+		err        error
+		want       string
+		resolved   event.InputResolvedEvent
+	}{
+		{"an option in another case", " two ", nil, `[{"id":"a","answers":["One"]},{"id":"b","answers":["Two"]}]`,
+			event.InputResolvedEvent{CorrelationID: "call.2", Answered: true, DecidedBy: "tty"}},
+		{"other words", "three", nil, `[{"id":"a","answers":["One"]},{"id":"b","answers":["three"]}]`,
+			event.InputResolvedEvent{CorrelationID: "call.2", Answered: true, DecidedBy: "tty"}},
+		{"nobody", "", errors.New("nobody answered within 5m0s"), "nobody can answer b",
+			event.InputResolvedEvent{CorrelationID: "call.2", DecidedBy: "tty", Reason: "no answer was given for b: nobody answered within 5m0s"}},
+	} {
+		var last event.Body
+		env := Env{
+			CallID: "call", Emit: func(b event.Body) { last = b },
+			Answers: func(id string) (string, bool) { return "one", id == "a" },
+			Ask: func(_ context.Context, id string) (string, event.Decider, error) {
+				if b, ok := last.(event.InputRequestedEvent); !ok || b.CorrelationID != id || id != "call.2" {
+					t.Errorf("asked for %s after %+v", id, last)
+				}
+				return c.text, "tty", c.err
+			},
+		}
+		call, err := requestUserInput.Prepare(env, Input{Text: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := call.Run(t.Context(), env)
+		if err != nil || !strings.Contains(res.Text, c.want) || res.IsError != (c.err != nil) {
+			t.Errorf("%s: %+v, %v", c.name, res, err)
+		}
+		if d := cmp.Diff(c.resolved, last); d != "" {
+			t.Errorf("%s: %s", c.name, d)
 		}
 	}
 }
