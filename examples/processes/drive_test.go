@@ -164,7 +164,9 @@ func (d *trial) launch() {
 			_ = d.cmd.Process.Kill() // the test has failed already
 			_ = d.cmd.Wait()
 		}
-		d.kill()
+		if d.t.Failed() {
+			d.kill()
+		}
 	})
 }
 

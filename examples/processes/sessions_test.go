@@ -34,25 +34,25 @@ func awaited(file string) m {
 func TestSessionsEndWithTheRun(t *testing.T) {
 	both(t, func(t *testing.T, in mode) {
 		for name, script := range map[string]string{
-			"sleeps":              "echo begun; sleep 600.MARK",
-			"reads":               "echo begun; cat - MARK",
-			"ignores signals":     "trap '' TERM HUP INT; echo begun; while :; do sleep 0.1; : MARK; done",
-			"jobs of a shell":     "set -m; sleep 600.MARK & (trap '' HUP TERM; sleep 600.MARK) & echo begun; exec cat - MARK",
-			"daemon":              "(setsid env -i sh -c 'cd /; trap \"\" HUP; sleep 600.MARK & :' &); echo begun; sleep 600.MARK",
-			"floods":              "echo begun; exec yes MARK",
-			"interactive shell":   "echo begun; exec bash --norc -i -o emacs",
-			"terminal is let go":  "echo begun; exec setsid -w sh -c 'exec </dev/null >/dev/null 2>&1; sleep 600.MARK; :'",
-			"stopped by its tty":  "set -m; cat - MARK & echo begun; sleep 600.MARK",
-			"a terminal in there": "echo begun; script -qfc 'sleep 600.MARK' /dev/null; sleep 600.MARK",
+			"sleeps":              "sleep 600.MARK",
+			"reads":               "cat - MARK",
+			"ignores signals":     "trap '' TERM HUP INT; while :; do sleep 0.1; : MARK; done",
+			"jobs of a shell":     "set -m; sleep 600.MARK & (trap '' HUP TERM; sleep 600.MARK) & exec cat - MARK",
+			"daemon":              "(setsid env -i sh -c 'cd /; trap \"\" HUP; sleep 600.MARK & :' &); sleep 600.MARK",
+			"floods":              "exec yes MARK",
+			"interactive shell":   "exec bash --norc -i -o emacs",
+			"terminal is let go":  "exec setsid -w sh -c 'exec </dev/null >/dev/null 2>&1; sleep 600.MARK; :'",
+			"stopped by its tty":  "set -m; cat - MARK & sleep 600.MARK",
+			"a terminal in there": "script -qfc 'sleep 600.MARK' /dev/null; sleep 600.MARK",
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				d := newTrial(t, in, []m{calls(session(script)), remembers(says("Done with ${id}."))})
+				d := newTrial(t, in, []m{calls(session("echo begun; touch begun; " + script)), remembers(calls(awaited("begun"))), says("Done.")})
 				stream := d.start().end(0)
-				if r := results(t, stream, 1)[0]; r.IsError || !strings.Contains(r.Content, "begun") {
+				if r := results(t, stream, 2)[0]; r.IsError || !strings.Contains(string(stream), `"delta":"begun`) {
 					t.Errorf("result %q", r.Content)
 				}
-				if ends := terminals(t, stream); len(ends) != 1 {
+				if ends := terminals(t, stream); len(ends) != 2 {
 					t.Errorf("%d ends of the session", len(ends))
 				}
 			})
