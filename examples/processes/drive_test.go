@@ -223,6 +223,9 @@ func (d *trial) endWithin(limit time.Duration, want int) []byte {
 	d.t.Helper()
 	stream := d.cutOff(limit, want)
 	checkStream(d.t, stream)
+	if layers, _ := filepath.Glob(filepath.Join(d.base, "state", "drover", "sessions", "*", "layers", "*")); len(layers) > 0 { // the pattern is right
+		d.t.Errorf("private layers are left: %v", layers)
+	}
 	return stream
 }
 
