@@ -144,8 +144,19 @@ func (a *analyser) hidden(n syntax.Node, sc *scope) bool {
 	if !a.hiddenArithmetic(n, sc) {
 		return false
 	}
-	a.addWild("arithmetic evaluates a text that is not known", sc)
+	if x, ok := n.(*syntax.ParamExp); !ok || !x.Excl || a.isSet(paramName(x), sc) {
+		a.addWild("arithmetic evaluates a text that is not known", sc)
+	}
 	return true
+}
+
+// isSet tells whether a script sets a variable; what it does not set comes
+// from the environment.
+func (a *analyser) isSet(name string, sc *scope) bool {
+	if a.numbers == nil {
+		a.numbers = a.readNumbers(a.file)
+	}
+	return !isName(name) || textSpecials[name] || a.numbers.assigned[name] || a.numbers.text["*"] || len(sc.vars[name]) > 0
 }
 
 // hiddenArithmetic tells whether a node evaluates arithmetic that could run

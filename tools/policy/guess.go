@@ -165,6 +165,9 @@ func (a *analyser) codeBuiltin(name string, c *command, sc *scope) {
 		}
 	case "eval":
 		code = guessText(args)
+		for strings.HasPrefix(code, "eval ") {
+			code = strings.TrimLeft(code[len("eval "):], " ")
+		}
 		if computed || !a.parses(code) {
 			c.wild = "the code of eval cannot be read"
 		}

@@ -58,12 +58,36 @@ func (p *Policy) mayConcern(r *rule, s *subject, f *possiblePath) bool {
 			return false
 		}
 	}
+	return p.mayName(r, f)
+}
+
+// mayName tells whether the path of a rule could be that of the file.
+func (p *Policy) mayName(r *rule, f *possiblePath) bool {
 	if len(r.path) == 0 {
 		return true
 	}
 	for _, g := range r.path {
 		for _, form := range p.roots.absolute(g) {
 			if f.meets(form) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refused tells whether a deny or ask rule names a path, or could name one
+// that is not certain. Most paths that follow from the words of programs are
+// of no interest, and are not kept.
+func (p *Policy) refused(a *Action, f *possiblePath) bool {
+	rules := p.set(KindRead)
+	for _, list := range [2][]*rule{rules.deny, rules.ask} {
+		for _, r := range list {
+			switch {
+			case r.access != 0 && r.access&accessOf(a.Kind) == 0:
+			case f != nil && p.mayName(r, f):
+				return true
+			case f == nil && (len(r.path) == 0 || p.roots.matchPath(r.path, a, true)):
 				return true
 			}
 		}

@@ -106,10 +106,14 @@ func (a *analyser) redirect(target *syntax.Word, sc *scope, kinds ...Kind) word 
 	return w
 }
 
+// maxName bounds a name whose links are followed, in bytes: systems open no
+// longer ones.
+const maxName = 4096
+
 // located returns the action on a path below dir with its real name.
 func (p *Policy) located(kind Kind, dir, name string) Action {
 	act := Action{Kind: kind, Path: join(dir, name)}
-	if p.env.Real != nil {
+	if p.env.Real != nil && len(name) <= maxName {
 		// The path is not cleaned: behind a link ".." leads elsewhere.
 		if !strings.HasPrefix(name, "/") {
 			name = dir + "/" + name
@@ -169,7 +173,7 @@ func (a *analyser) addPossible(kind Kind, w *word, sc *scope) {
 			}
 		}
 	}
-	if len(f.shapes) > 0 {
-		a.add(unit{action: Action{Kind: kind, Path: w.text}, maybe: &f, guess: true}, sc)
+	if act := (Action{Kind: kind, Path: w.text}); len(f.shapes) > 0 && a.p.refused(&act, &f) {
+		a.add(unit{action: act, maybe: &f, guess: true}, sc)
 	}
 }

@@ -70,7 +70,7 @@ func (a *analyser) touched(c *command, sc *scope) {
 	}
 	args := c.words[1:]
 	operands, folder := t.operands(args)
-	for i := range args {
+	for i := 0; i < len(args) && t.out != nil; i++ {
 		if value := t.output(args, i); value != nil {
 			a.touch(kindsWrite, value, false, sc)
 		}
@@ -190,12 +190,14 @@ func (a *analyser) touch(kinds []Kind, w *word, deep bool, sc *scope) {
 		names = w.guess
 	}
 	for _, name := range names {
-		if name == "" || harmlessDevice(name) {
+		if name == "" || len(name) > maxName || harmlessDevice(name) {
 			continue
 		}
 		for _, dir := range sc.dirs {
 			for _, kind := range kinds {
-				a.add(unit{action: a.p.located(kind, dir, name), guess: true, derived: true}, sc)
+				if act := a.p.located(kind, dir, name); a.p.refused(&act, nil) {
+					a.add(unit{action: act, guess: true, derived: true}, sc)
+				}
 			}
 		}
 		if deep {
@@ -218,7 +220,9 @@ func (a *analyser) touchShapes(kinds []Kind, shapes []string, deep bool, sc *sco
 		return
 	}
 	for _, kind := range kinds {
-		a.add(unit{action: Action{Kind: kind, Path: shapes[0]}, maybe: &f, guess: true}, sc)
+		if act := (Action{Kind: kind, Path: shapes[0]}); a.p.refused(&act, &f) {
+			a.add(unit{action: act, maybe: &f, guess: true}, sc)
+		}
 	}
 }
 

@@ -121,7 +121,10 @@ func expandBraces(parts []syntax.WordPart, limit int) [][]syntax.WordPart {
 				}
 			}
 		}
-		results = next
+		if results = next; len(results) >= limit {
+			// The rest adds nothing to a word that may become any words.
+			return results
+		}
 	}
 	return results
 }
