@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +168,14 @@ func (d *trial) launch() {
 		if d.t.Failed() {
 			d.kill()
 		}
+		// The layers of a drover that was killed stay, and the kernel makes the
+		// folders that it needs for them without any rights.
+		_ = filepath.WalkDir(filepath.Join(d.base, "state"), func(path string, f fs.DirEntry, err error) error {
+			if err == nil && f.IsDir() {
+				_ = os.Chmod(path, 0o700) // removing it fails then, and tells
+			}
+			return nil
+		})
 	})
 }
 

@@ -42,6 +42,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
+		if left := helpersLeft(); len(left) > 0 {
+			fmt.Fprintf(os.Stderr, "processes of drover itself are left: %v\n", left)
+			code = 1
+		}
 	}
 	_ = os.RemoveAll(dir) // a folder for temporary files
 	os.Exit(code)

@@ -113,6 +113,22 @@ func (d *trial) kill() {
 	}
 }
 
+// helpersLeft returns the processes that still run the drover under test, when
+// all tests are over. Unlike commands they carry no mark.
+func helpersLeft() (found []entry) {
+	for deadline := time.Now().Add(forsaken); ; time.Sleep(50 * time.Millisecond) {
+		found = nil
+		for _, e := range processes() {
+			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", e.pid)); err == nil && exe == binary && !e.dead() {
+				found = append(found, e)
+			}
+		}
+		if len(found) == 0 || time.Now().After(deadline) {
+			return found
+		}
+	}
+}
+
 // status reads a number of /proc/PID/status, such as VmHWM; 0 if there is none.
 func status(pid int, name string) int64 {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may be gone
