@@ -58,18 +58,15 @@ func BenchmarkLoadPreset(b *testing.B) {
 
 // A line that uses much of the shell, under rules that could be about it.
 func BenchmarkDecideNastyLine(b *testing.B) {
-	p := load(b, `
-version: 1
-default: allow
-rules:
-  - {id: no-push, effect: deny, argv: [git, push]}
-  - {id: no-rm, effect: deny, argv: [rm, -rf]}
-  - {id: no-secrets, effect: deny, path: ["secrets/**"]}
-`)
-	c := run(`set -e; d=out; for f in a b c; do cd "$d" && env A=1 timeout 5 grep -n "$f" *.go | sort -u > "$f.txt"; n=$((n+1)); cd ..; done
+	for name, rule := range map[string]string{"commands": "", "paths": "  - {id: no-secrets, effect: deny, path: [\"secrets/**\"]}\n"} {
+		b.Run(name, func(b *testing.B) {
+			p := load(b, "version: 1\ndefault: allow\nrules:\n  - {id: no-push, effect: deny, argv: [git, push]}\n  - {id: no-rm, effect: deny, argv: [rm, -rf]}\n"+rule)
+			c := run(`set -e; d=out; for f in a b c; do cd "$d" && env A=1 timeout 5 grep -n "$f" *.go | sort -u > "$f.txt"; n=$((n+1)); cd ..; done
 x=st; x+=atus; git $x; find . -name '*.go' -exec sh -c 'wc -l {}' \; | awk '{ print $1 }' | sed 's/a/b/' | tee out/{a,b}.log; echo "$(date)" "${x#s}" <(ls)`)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Decide(c)
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Decide(c)
+			}
+		})
 	}
 }

@@ -27,7 +27,6 @@ func (a *analyser) readNumbers(file *syntax.File) *numbers {
 	if file == nil {
 		return s
 	}
-	funcs := functions(file, nil)
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch x := n.(type) {
 		case *syntax.Assign:
@@ -49,7 +48,7 @@ func (a *analyser) readNumbers(file *syntax.File) *numbers {
 				a.numberWord(x.Param.Value, x.Exp.Word, s)
 			}
 		case *syntax.CallExpr:
-			a.numberCall(x, funcs, s)
+			a.numberCall(x, a.funcs, s)
 		}
 		return true
 	})
@@ -390,7 +389,7 @@ func (a *analyser) numberStmt(s *syntax.Stmt) bool {
 			return isNumber(words[1])
 		}
 		prints := numberPrinters[words[0]]
-		return prints != nil && !functions(a.file, nil)[words[0]] && prints(words[1:])
+		return prints != nil && !a.funcs[words[0]] && prints(words[1:])
 	}
 	return false
 }

@@ -58,17 +58,12 @@ func (p *Policy) mayConcern(r *rule, s *subject, f *possiblePath) bool {
 			return false
 		}
 	}
-	return p.mayName(r, f)
-}
-
-// mayName tells whether the path of a rule could be that of the file.
-func (p *Policy) mayName(r *rule, f *possiblePath) bool {
 	if len(r.path) == 0 {
 		return true
 	}
 	for _, g := range r.path {
 		for _, form := range p.roots.absolute(g) {
-			if f.meets(form) {
+			if f.meets(form, segments(form)) {
 				return true
 			}
 		}
@@ -76,19 +71,46 @@ func (p *Policy) mayName(r *rule, f *possiblePath) bool {
 	return false
 }
 
+// refusal is a deny or ask rule about paths, made ready for many of them.
+type refusal struct {
+	rule  *rule
+	forms []string
+	parts [][]string
+}
+
 // refused tells whether a deny or ask rule names a path, or could name one
 // that is not certain. Most paths that follow from the words of programs are
 // of no interest, and are not kept.
-func (p *Policy) refused(a *Action, f *possiblePath) bool {
-	rules := p.set(KindRead)
-	for _, list := range [2][]*rule{rules.deny, rules.ask} {
-		for _, r := range list {
-			switch {
-			case r.access != 0 && r.access&accessOf(a.Kind) == 0:
-			case f != nil && p.mayName(r, f):
+func (a *analyser) refused(act *Action, f *possiblePath) bool {
+	if a.refusals == nil {
+		rules := a.p.set(KindRead)
+		for _, list := range [2][]*rule{rules.deny, rules.ask} {
+			for _, r := range list {
+				ready := refusal{rule: r}
+				for _, g := range r.path {
+					for _, form := range a.p.roots.absolute(g) {
+						ready.forms, ready.parts = append(ready.forms, form), append(ready.parts, segments(form))
+					}
+				}
+				a.refusals = append(a.refusals, ready)
+			}
+		}
+	}
+	for i := range a.refusals {
+		r := &a.refusals[i]
+		switch {
+		case r.rule.access != 0 && r.rule.access&accessOf(act.Kind) == 0:
+		case len(r.rule.path) == 0:
+			return true
+		case f == nil:
+			if a.p.roots.matchPath(r.rule.path, act, true) {
 				return true
-			case f == nil && (len(r.path) == 0 || p.roots.matchPath(r.path, a, true)):
-				return true
+			}
+		default:
+			for k, form := range r.forms {
+				if f.meets(form, r.parts[k]) {
+					return true
+				}
 			}
 		}
 	}
@@ -109,10 +131,12 @@ func (s *rootSet) absolute(g pathGlob) []string {
 	return out
 }
 
-// meets tells whether the glob could match the file.
-func (f *possiblePath) meets(form string) bool {
+// meets tells whether the glob, which is given in parts, too, could match the
+// file.
+func (f *possiblePath) meets(form string, parts []string) bool {
 	if foldCase {
 		form = strings.ToLower(form)
+		parts = segments(form)
 	}
 	for _, shape := range f.shapes {
 		if foldCase {
@@ -123,7 +147,7 @@ func (f *possiblePath) meets(form string) bool {
 			if endsMeet(shape, form) {
 				return true
 			}
-		case segmentsMeet(segments(shape), segments(form), f.deep):
+		case segmentsMeet(segments(shape), parts, f.deep):
 			return true
 		}
 	}

@@ -173,7 +173,7 @@ func (a *analyser) addPossible(kind Kind, w *word, sc *scope) {
 			}
 		}
 	}
-	if act := (Action{Kind: kind, Path: w.text}); len(f.shapes) > 0 && a.p.refused(&act, &f) {
+	if act := (Action{Kind: kind, Path: w.text}); len(f.shapes) > 0 && a.refused(&act, &f) {
 		a.add(unit{action: act, maybe: &f, guess: true}, sc)
 	}
 }

@@ -73,10 +73,14 @@ type analyser struct {
 	file    *syntax.File
 	numbers *numbers
 	tables  map[string]bool
+	// funcs are the functions that it defines, and those around it.
+	funcs map[string]bool
 	// main is the script that drover itself starts, fixed its variables.
-	main     *syntax.File
-	fixed    *settledVariables
-	units    []unit
+	main  *syntax.File
+	fixed *settledVariables
+	units []unit
+	// refusals are the deny and ask rules about paths, once they are needed.
+	refusals []refusal
 	commands int
 	steps    int
 	guessing int
@@ -126,7 +130,7 @@ func (a *analyser) script(text string, sc *scope) {
 	parser := a.p.parser()
 	file, err := parser.Parse(strings.NewReader(text), "")
 	a.p.parsers.Put(parser)
-	text0, file0, numbers0, tables0 := a.text, a.file, a.numbers, a.tables
+	text0, file0, numbers0, tables0, funcs0 := a.text, a.file, a.numbers, a.tables, a.funcs
 	a.text, a.file, a.numbers, a.tables = text, file, nil, nil
 	if sc.depth == 1 && len(a.units) == 0 && err == nil {
 		a.main = file
@@ -135,12 +139,13 @@ func (a *analyser) script(text string, sc *scope) {
 		a.broken(text, file, sc)
 	} else {
 		sc.funcs = functions(file, sc.funcs)
+		a.funcs = sc.funcs
 		if wanders(file, text) {
 			sc.lost = true
 		}
 		a.stmts(file.Stmts, sc)
 	}
-	a.text, a.file, a.numbers, a.tables = text0, file0, numbers0, tables0
+	a.text, a.file, a.numbers, a.tables, a.funcs = text0, file0, numbers0, tables0, funcs0
 }
 
 // broken judges what can be read of a script that does not parse.

@@ -101,15 +101,15 @@ func (a *analyser) touched(c *command, sc *scope) {
 	}
 	if t.last == nil {
 		for i := min(t.skip, len(operands)); i < len(operands); i++ {
-			a.touch(t.all, &operands[i], t.deep, sc)
+			a.touch(t.all, operands[i], t.deep, sc)
 		}
 		return
 	}
 	if folder == nil && len(operands) > 1 {
-		folder, operands = &operands[len(operands)-1], operands[:len(operands)-1]
+		folder, operands = operands[len(operands)-1], operands[:len(operands)-1]
 	}
 	for i := range operands {
-		a.touch(t.all, &operands[i], t.deep, sc)
+		a.touch(t.all, operands[i], t.deep, sc)
 		if name == "ln" && folder != nil && folder.literal && operands[i].literal {
 			// What a symbolic link names is relative to the link's folder.
 			target := literal(join(path.Dir(folder.text), operands[i].text))
@@ -127,16 +127,19 @@ func (a *analyser) touched(c *command, sc *scope) {
 
 // operands returns the words that are no options, and the folder that
 // --target-directory names.
-func (t *touching) operands(args []word) (operands []word, folder *word) {
+func (t *touching) operands(args []word) (operands []*word, folder *word) {
+	operands = make([]*word, 0, len(args))
 	for i := 0; i < len(args); i++ {
-		w := args[i]
+		w := &args[i]
 		value, long := strings.CutPrefix(w.text, "--target-directory=")
 		short, joined := strings.CutPrefix(w.text, "-t")
 		switch {
 		case !w.literal || !strings.HasPrefix(w.text, "-") || w.text == "-":
 			operands = append(operands, w)
 		case w.text == "--":
-			return append(operands, args[i+1:]...), folder
+			for i++; i < len(args); i++ {
+				operands = append(operands, &args[i])
+			}
 		case t.last == nil:
 		case (w.text == "-t" || w.text == "--target-directory") && i+1 < len(args):
 			i++
@@ -195,7 +198,7 @@ func (a *analyser) touch(kinds []Kind, w *word, deep bool, sc *scope) {
 		}
 		for _, dir := range sc.dirs {
 			for _, kind := range kinds {
-				if act := a.p.located(kind, dir, name); a.p.refused(&act, nil) {
+				if act := a.p.located(kind, dir, name); a.refused(&act, nil) {
 					a.add(unit{action: act, guess: true, derived: true}, sc)
 				}
 			}
@@ -220,7 +223,7 @@ func (a *analyser) touchShapes(kinds []Kind, shapes []string, deep bool, sc *sco
 		return
 	}
 	for _, kind := range kinds {
-		if act := (Action{Kind: kind, Path: shapes[0]}); a.p.refused(&act, &f) {
+		if act := (Action{Kind: kind, Path: shapes[0]}); a.refused(&act, &f) {
 			a.add(unit{action: act, maybe: &f, guess: true}, sc)
 		}
 	}
