@@ -81,7 +81,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.StringVarP(&o.cwd, "cwd", "C", "", "working folder (default: the current one)")
 	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further folder that may be written (repeatable)")
 	f.StringArrayVar(&o.policies, "policy", nil, "policy file (repeatable)")
-	f.StringArrayVar(&o.allow, "allow", nil, "allow RULE: exec:WORDS, read:GLOB, write:GLOB, delete:GLOB or tool:NAME (repeatable)")
+	f.StringArrayVar(&o.allow, "allow", nil, "allow RULE: exec:WORDS, read:GLOB, write:GLOB, delete:GLOB, host:HOST, mcp:SERVER/TOOL or tool:NAME (repeatable)")
 	f.StringArrayVar(&o.ask, "ask", nil, "ask for RULE (repeatable)")
 	f.StringArrayVar(&o.deny, "deny", nil, "deny RULE (repeatable)")
 	f.BoolVar(&o.trustProject, "trust-project", false, "let the project's own policy and config allow things")
