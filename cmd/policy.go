@@ -15,7 +15,7 @@ import (
 func newPolicyCmd(a *app) *cobra.Command {
 	return group("policy", "Check, test and explain policy files, and see what they would change",
 		newPolicyCheckCmd(a), newPolicyTestCmd(a), newPolicyExplainCmd(a), newPolicyShowCmd(a), newPolicyReplayCmd(a),
-		newPolicySuggestCmd(a))
+		newPolicySuggestCmd(a), newPolicyImportCmd(a))
 }
 
 func newPolicyCheckCmd(a *app) *cobra.Command {
@@ -137,7 +137,7 @@ func problemsOf(f *fault.Error) []string {
 func checked(name string, p *policy.Policy) checkedFile {
 	r := checkedFile{File: name, OK: true, Rules: len(p.Rules()), Tests: len(p.Tests()), Warnings: []checkedRule{}}
 	for _, f := range p.Lint() {
-		r.Warnings = append(r.Warnings, checkedRule{File: f.File, Line: f.Line, RuleID: f.RuleID, Message: f.Message})
+		r.Warnings = append(r.Warnings, checkedRule{File: f.File, Line: f.Line, RuleID: f.RuleID, Message: f.Message, Fix: f.Fix})
 	}
 	return r
 }

@@ -10,11 +10,13 @@ import (
 	"drover/output/event"
 	"drover/runner"
 	"drover/runner/model"
+	"drover/tools/policy"
 )
 
 func newSchemaCmd(a *app) *cobra.Command {
 	return group("schema", "Print the JSON Schema of the event stream, a file or a tool",
 		newSchemaEventsCmd(a),
+		schemaCmd(a, "policy", "Print the schema of a policy file", policy.Schema),
 		schemaCmd(a, "task", "Print the schema of a task file", runner.TaskSchema),
 		schemaCmd(a, "config", "Print the schema of the config file", config.Schema),
 		schemaCmd(a, "script", "Print the schema of a line of a script model", model.ScriptSchema),
