@@ -46,13 +46,14 @@ counts as found, which is noted. Exit 0 for allow, 10 for deny, 11 for ask.`,
 	f.StringVar(&o.host, "host", "", "a host, as NAME or NAME:PORT")
 	f.StringVar(&o.mcp, "mcp", "", "a tool of an MCP server, as SERVER/TOOL")
 	f.StringVar(&o.agent, "agent", "", "the path of the agent that calls (default /root)")
+	f.StringVar(&o.mode, "mode", "", "where the call is made: headless or tty (default headless)")
 	f.StringVar(&o.format, "format", "text", "text or json")
 	return c
 }
 
 type explainOptions struct {
-	exec, tool, args, host, mcp, agent, format string
-	paths                                      []string
+	exec, tool, args, host, mcp, agent, mode, format string
+	paths                                            []string
 
 	test policy.Test
 }
@@ -83,10 +84,13 @@ func (o *explainOptions) check() error {
 	if o.agent != "" && !strings.HasPrefix(o.agent, "/") {
 		return errors.New("--agent is a path such as /root/reviewer")
 	}
+	if o.mode != "" && o.mode != string(policy.ModeHeadless) && o.mode != string(policy.ModeTTY) {
+		return errors.New("--mode is headless or tty")
+	}
 	if o.tool != "" && !policy.KnownTool(o.tool) && tools.Find(o.tool) == nil {
 		return fmt.Errorf("there is no tool %q; see: drover tools list", o.tool)
 	}
-	o.test = policy.Test{Exec: o.exec, Tool: o.tool, Host: o.host, MCP: o.mcp, Agent: o.agent}
+	o.test = policy.Test{Exec: o.exec, Tool: o.tool, Host: o.host, MCP: o.mcp, Agent: o.agent, Mode: policy.Mode(o.mode)}
 	if o.args != "" {
 		o.test.Args = json.RawMessage(o.args)
 	}

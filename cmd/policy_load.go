@@ -196,7 +196,7 @@ func (j *judging) call(t policy.Test) (policy.Call, error) {
 		return j.policy.CallOf(t), nil
 	}
 	c, err := j.prepare(tool, tools.Input{Text: string(t.Args)})
-	c.Agent = t.Agent
+	c.Agent, c.Mode = t.Agent, t.Mode
 	return c, err
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +75,8 @@ type shownPolicy struct {
 	Preset           string           `json:"preset,omitempty"`
 	Default          policy.Effect    `json:"default"`
 	Approval         string           `json:"approval,omitempty"`
+	Granular         *policy.Granular `json:"granular,omitempty"`
+	Mode             policy.Mode      `json:"mode"`
 	OnAsk            policy.OnAsk     `json:"on_ask"`
 	OnDeny           policy.OnDeny    `json:"on_deny"`
 	OnSandboxRefusal policy.OnDeny    `json:"on_sandbox_refusal"`
@@ -100,9 +104,12 @@ func showPolicy(a *app, format string) error {
 		return err
 	}
 	s := shownPolicy{
-		SHA256: p.SHA256(), Preset: p.PresetName(), Default: p.Default(), Approval: p.Approval(), OnAsk: p.OnAsk(), OnDeny: p.OnDeny(),
+		SHA256: p.SHA256(), Preset: p.PresetName(), Mode: p.Mode(), Default: p.Default(), Approval: p.Approval(), OnAsk: p.OnAsk(), OnDeny: p.OnDeny(),
 		OnSandboxRefusal: p.OnSandboxRefusal(), MaxDenials: p.MaxDenials(), Network: p.Network(), AddDirs: p.AddDirs(),
 		DenyRead: p.DenyRead(), Layers: []shownLayer{}, Rules: p.Rules(), Notices: p.Notices(),
+	}
+	if g, ok := p.Granular(); ok {
+		s.Granular = &g
 	}
 	for _, l := range p.Layers() {
 		s.Layers = append(s.Layers, shownLayer{Layer: l.Layer, Path: l.Path, SHA256: l.SHA256})
@@ -123,7 +130,8 @@ func (s *shownPolicy) print(w io.Writer) error {
 	if s.Approval != "" {
 		fmt.Fprintf(t, "approval\t%s\n", s.Approval)
 	}
-	fmt.Fprintf(t, "on_ask\t%s\non_deny\t%s\n", s.OnAsk, s.OnDeny)
+	fmt.Fprintf(t, "mode\t%s\n", s.Mode)
+	fmt.Fprintf(t, "on_ask\t%s\non_deny\t%s\non_sandbox_refusal\t%s\n", s.OnAsk, s.OnDeny, s.OnSandboxRefusal)
 	if s.MaxDenials > 0 {
 		fmt.Fprintf(t, "max_denials\t%d\n", s.MaxDenials)
 	}
@@ -146,7 +154,28 @@ func (s *shownPolicy) print(w io.Writer) error {
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nEFFECT\tRULE\tLAYER\tWHERE\tMATCH")
 	for _, r := range s.Rules {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s:%d\t%s\n", r.Effect, output.Clean(r.ID), r.Layer, output.Clean(r.File), r.Line, output.Clean(r.Match))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s:%d\t%s%s\n", r.Effect, output.Clean(r.ID), r.Layer, output.Clean(r.File), r.Line, output.Clean(r.Match), ruleSets(r))
 	}
 	return t.Flush()
+}
+
+// ruleSets are the keys of a rule that are no conditions, as they stand in a
+// file.
+func ruleSets(r policy.RuleRef) string {
+	var sets []string
+	for _, k := range []struct{ key, value string }{{"max_scope", r.MaxScope}, {"on_ask", string(r.OnAsk)}, {"on_deny", string(r.OnDeny)}} {
+		if k.value != "" {
+			sets = append(sets, " "+k.key+": "+k.value)
+		}
+	}
+	if r.Network {
+		sets = append(sets, " network: true")
+	}
+	if r.Unsandboxed {
+		sets = append(sets, " sandbox: off")
+	}
+	if r.TimeoutMS > 0 {
+		sets = append(sets, fmt.Sprintf(" timeout: %v", time.Duration(r.TimeoutMS)*time.Millisecond))
+	}
+	return strings.Join(sets, "")
 }

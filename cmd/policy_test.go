@@ -87,11 +87,11 @@ func TestPolicyShowPrintsPresetsAndThePoolInForce(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	stdout, _, err = policyCommand(t, dir, "show")
-	if err != nil || !strings.Contains(stdout, "approval  on-failure") || !strings.Contains(stdout, "builtin workspace") || !strings.Contains(stdout, "write-workspace") {
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "approval on-failure mode headless") || !strings.Contains(stdout, "builtin workspace") || !strings.Contains(stdout, "write-workspace") {
 		t.Errorf("got %v, %s", err, stdout)
 	}
 
-	writePolicy(t, dir, "p.yaml", "version: 1\non_ask: fail\nrules:\n  - {id: git, effect: allow, argv: [git, [status, log]]}\n")
+	writePolicy(t, dir, "p.yaml", "version: 1\non_ask: fail\nrules:\n  - {id: git, effect: allow, argv: [git, [status, log]], network: true, timeout: 30s}\n")
 	if err := os.MkdirAll(filepath.Join(dir, ".drover"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,8 @@ func TestPolicyShowPrintsPresetsAndThePoolInForce(t *testing.T) {
 		t.Errorf("got %+v", shown)
 	}
 	text, _, err := policyCommand(t, dir, "show", "--effective", "--policy", "p.yaml", "--deny", "exec:git log")
-	if err != nil || !strings.Contains(text, shown.SHA256) || !strings.Contains(text, "p.yaml:4") || !strings.Contains(text, "notice") {
+	if err != nil || !strings.Contains(text, shown.SHA256) || !strings.Contains(text, "p.yaml:4") || !strings.Contains(text, "notice") ||
+		!strings.Contains(text, "argv: [git, [status, log]] network: true timeout: 30s\n") {
 		t.Errorf("got %v, %s", err, text)
 	}
 }
