@@ -21,7 +21,10 @@ const (
 )
 
 // devices are the files in /dev that commands can use.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"}
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", ptmx}
+
+// ptmx makes terminals in the folder beside it.
+const ptmx = "/dev/ptmx"
 
 // terminals is the folder of pseudo terminals.
 const terminals = "/dev/pts"

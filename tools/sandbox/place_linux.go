@@ -62,7 +62,7 @@ func (st *stage) takeAside() error {
 		st.aside[i] = tree
 	}
 	for _, path := range append(devices[:len(devices):len(devices)], terminals) {
-		// A link, as /dev/ptmx may be, leads to one of the others.
+		// A link leads to one of the others.
 		if tree, err := cloneTree(path); err == nil {
 			st.devices[path] = tree
 		}
@@ -184,12 +184,37 @@ func (st *stage) sealAll() error {
 // layDevices brings the device files back that commands can use: all others
 // are of no use on a mount without devices, whoever may open them.
 func (st *stage) layDevices() error {
+	st.newTerminals()
 	for path, tree := range st.devices {
 		if err := attach(tree, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// newTerminals gives commands terminals of their own: the device that makes them
+// finds those beside it only on the file system that they are on. Without them
+// commands see the terminals of the machine and can make none.
+func (st *stage) newTerminals() {
+	tree, err := newTree("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
+	if err != nil {
+		return
+	}
+	old, found := st.devices[terminals]
+	if attach(tree, terminals) != nil {
+		return
+	}
+	if found {
+		_ = unix.Close(old) // never mounted
+		delete(st.devices, terminals)
+	}
+	if maker, err := cloneTree(terminals + "/ptmx"); err == nil {
+		if old, found := st.devices[ptmx]; found {
+			_ = unix.Close(old)
+		}
+		st.devices[ptmx] = maker
+	}
 }
 
 func (st *stage) layAll() error {
