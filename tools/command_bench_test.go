@@ -29,6 +29,17 @@ func BenchmarkExecTrue(b *testing.B) {
 	}
 }
 
+// BenchmarkExecTrueConfined is the same in the sandbox.
+func BenchmarkExecTrueConfined(b *testing.B) {
+	env := benchEnv(b)
+	confine(b, &env)
+	for b.Loop() {
+		if res := callJSON(b, b.Context(), execCommand, env, "cmd", "true"); res.IsError {
+			b.Fatal(res.Text)
+		}
+	}
+}
+
 // BenchmarkExec50MB reports also the highest resident size of the process, and
 // what of it came with the benchmark.
 func BenchmarkExec50MB(b *testing.B) {
@@ -78,17 +89,20 @@ func statusKB(b *testing.B, name string) float64 {
 // resident memory, of which most is the threads that wait for processes, and
 // memory of the heap with its stacks.
 func BenchmarkIdleSessions(b *testing.B) {
-	for _, tty := range []bool{false, true} {
-		b.Run(fmt.Sprintf("tty=%v", tty), func(b *testing.B) {
+	for _, mode := range []struct{ tty, confined bool }{{}, {tty: true}, {true, true}} {
+		b.Run(fmt.Sprintf("tty=%v,confined=%v", mode.tty, mode.confined), func(b *testing.B) {
 			const n = 60
 			for b.Loop() {
 				env := benchEnv(b)
+				if mode.confined {
+					confine(b, &env)
+				}
 				env.Commands.Sessions = NewSessions(b.Context())
 				before, heapBefore := residentKB(b), heapBytes()
 				var group sync.WaitGroup
 				for range n {
 					group.Go(func() {
-						callJSON(b, b.Context(), execCommand, env, "cmd", "echo up; exec sleep 300", "tty", tty, "yield_time_ms", 250)
+						callJSON(b, b.Context(), execCommand, env, "cmd", "echo up; exec sleep 300", "tty", mode.tty, "yield_time_ms", 250)
 					})
 				}
 				group.Wait()

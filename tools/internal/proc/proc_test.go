@@ -302,7 +302,7 @@ func TestCommandsOutliveTheThreadsAroundThem(t *testing.T) {
 		})
 	}
 	var commands sync.WaitGroup
-	for range 150 {
+	for range 200 {
 		commands.Go(func() {
 			got := run(t, t.Context(), "sleep 1; echo ok", nil)
 			if got.stdout != "ok\n" || got.Code != 0 {
