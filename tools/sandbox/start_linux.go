@@ -38,11 +38,14 @@ func start(ctx context.Context, program string, s *setup) (*client, []string, er
 	}
 	control, err := newConn(pair[0])
 	theirs := os.NewFile(uintptr(pair[1]), "control")
-	defer func() { _ = theirs.Close() }() // the helper has its own
 	if err != nil {
+		_ = theirs.Close() // nobody has it
 		return nil, nil, fmt.Errorf("make control socket: %w", err)
 	}
 	process, err := spawnHelper(program, theirs, s.level == LevelNamespaces)
+	// The helper has its own. As long as this one is open, too, its end would
+	// go unnoticed.
+	_ = theirs.Close()
 	if err != nil {
 		control.close()
 		return nil, nil, &brokenError{text: "start helper: " + err.Error(), unsupported: s.level == LevelNamespaces}
@@ -116,7 +119,9 @@ func spawnHelper(program string, control *os.File, namespaces bool) (*os.Process
 	if !namespaces {
 		return proc.StartHelper(program, argv, attr)
 	}
-	attr.Sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	// Shared memory and message queues of System V belong to the user, not to a
+	// place in the tree that could be hidden.
+	attr.Sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
 	root := os.Geteuid() == 0
 	if !root {
 		attr.Sys.AmbientCaps = helperNeeds
