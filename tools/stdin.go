@@ -106,6 +106,9 @@ func (o *openSession) send(ctx context.Context, chars string, patience time.Dura
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n, err := o.process.Write(ctx, []byte(chars))
+	if n > 0 {
+		o.term.typed(chars[:n])
+	}
 	switch {
 	case err == nil:
 		return "", nil

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/base64"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -124,6 +125,20 @@ func (t *terminal) flush(s proc.Stream, end bool) {
 	}
 	t.pending[s] = append(b[:0], b[len(b)-keep:]...)
 	t.emit(e)
+}
+
+// typedText is how much of what was typed an event shows.
+const typedText = 4 << 10
+
+// typed tells that something was written to the command.
+func (t *terminal) typed(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return // it ended with what was typed
+	}
+	shown := strings.ToValidUTF8(text[:min(len(text), typedText)], "")
+	t.emit(event.TerminalInputEvent{ToolCallID: t.callID, TerminalID: t.id, Bytes: int64(len(text)), Text: shown})
 }
 
 // completed tells the rest of the output, how much was left out, and the end.

@@ -388,6 +388,11 @@ func (c *Checker) terminal(e Event) {
 		if !t.started || t.ended {
 			c.fail("terminal %s is not open", b.TerminalID)
 		}
+	case TerminalInputEvent:
+		t := get(b.TerminalID, b.ToolCallID)
+		if !t.started || t.ended {
+			c.fail("terminal %s is not open for input", b.TerminalID)
+		}
 	case TerminalCompletedEvent:
 		t := get(b.TerminalID, b.ToolCallID)
 		if t.ended {

@@ -104,6 +104,7 @@ func tellStory(log *Log) {
 	log.Emit(childTurn, ToolDecisionEvent{ToolCallID: "c3", ToolName: "exec_command", Effect: "deny", DecidedBy: "approver", RuleID: "no-push", Reason: "pushes are for people", Scope: "once", CorrelationID: "ap_1"})
 	status(childTurn, "c3", "exec_command", StatusDenied)
 	log.Emit(childTurn, ToolResultEvent{ToolCallID: "c3", ToolName: "exec_command", Display: "denied: pushes are for people", IsError: true, Denied: true})
+	log.Emit(turn, TerminalInputEvent{ToolCallID: "c1", TerminalID: "t1", Bytes: 2, Text: "y\n"})
 	log.Emit(turn, TerminalAppendStringEvent{ToolCallID: "c1", TerminalID: "t1", Stream: "stdout", Delta: "FAIL\n"})
 	log.Emit(turn, TerminalCompletedEvent{ToolCallID: "c1", TerminalID: "t1", ExitCode: ptr(1), OutputBytes: 78})
 	status(turn, "c1", "exec_command", StatusDone)

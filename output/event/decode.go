@@ -74,7 +74,7 @@ var allKinds = []kind{
 	kindOf[MessageDeltaEvent](), kindOf[MessageEvent](), kindOf[ReasoningDeltaEvent](), kindOf[ReasoningEvent](),
 	kindOf[ToolCallStartEvent](), kindOf[ToolCallArgsDeltaEvent](), kindOf[ToolCallEvent](),
 	kindOf[ToolDecisionEvent](), kindOf[ToolApprovalRequestEvent](), kindOf[ToolApprovalResponseEvent](), kindOf[ToolStatusEvent](), kindOf[ToolResultEvent](), kindOf[ToolIncompleteEvent](),
-	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalCompletedEvent](),
+	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalInputEvent](), kindOf[TerminalCompletedEvent](),
 	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](),
 	kindOf[InputRequestedEvent](), kindOf[InputResolvedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
 	kindOf[ContextCompactedEvent](), kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[HookFinishedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),

@@ -28,7 +28,7 @@ func TopicOf(b Body) Topic {
 		return TopicToolCalls
 	case ToolDecisionEvent, ToolApprovalRequestEvent, ToolApprovalResponseEvent, InputRequestedEvent, InputResolvedEvent:
 		return TopicApprovals
-	case TerminalNewRunningEvent, TerminalAppendStringEvent, TerminalCompletedEvent:
+	case TerminalNewRunningEvent, TerminalAppendStringEvent, TerminalInputEvent, TerminalCompletedEvent:
 		return TopicTerminalStream
 	}
 	return TopicPlumbing
@@ -37,7 +37,7 @@ func TopicOf(b Body) Topic {
 // LevelOf returns the lowest level of a sink that gets the body.
 func LevelOf(b Body) Level {
 	switch e := b.(type) {
-	case ReasoningDeltaEvent, HeartbeatEvent:
+	case ReasoningDeltaEvent, TerminalInputEvent, HeartbeatEvent:
 		return Full
 	case MessageDeltaEvent, ReasoningEvent, ToolCallStartEvent, ToolCallArgsDeltaEvent,
 		TerminalNewRunningEvent, TerminalAppendStringEvent, UsageEvent:

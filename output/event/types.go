@@ -281,6 +281,15 @@ type TerminalAppendStringEvent struct {
 	DroppedBytes int64    `json:"dropped_bytes,omitempty"`
 }
 
+// TerminalInputEvent says that something was written to a running command.
+type TerminalInputEvent struct {
+	ToolCallID string `json:"tool_call_id"`
+	TerminalID string `json:"terminal_id"`
+	// Bytes is how much was written, Text the beginning of it.
+	Bytes int64  `json:"bytes"`
+	Text  string `json:"text,omitempty"`
+}
+
 // TerminalCompletedEvent is a command's exit code or signal.
 type TerminalCompletedEvent struct {
 	ToolCallID  string    `json:"tool_call_id"`
@@ -495,6 +504,9 @@ func (TerminalNewRunningEvent) Type() string { return "terminal.started" }
 
 // Type returns "terminal.output".
 func (TerminalAppendStringEvent) Type() string { return "terminal.output" }
+
+// Type returns "terminal.input".
+func (TerminalInputEvent) Type() string { return "terminal.input" }
 
 // Type returns "terminal.completed".
 func (TerminalCompletedEvent) Type() string { return "terminal.completed" }
