@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -157,10 +158,17 @@ func TestConversationInATerminal(t *testing.T) {
 	if !start.TTY {
 		t.Errorf("started %+v", start)
 	}
+	var typed []string
 	for _, e := range rec.events {
 		if e, ok := e.(event.TerminalAppendStringEvent); ok && e.Stream != "tty" {
 			t.Errorf("stream %q", e.Stream)
 		}
+		if e, ok := e.(event.TerminalInputEvent); ok {
+			typed = append(typed, e.Text)
+		}
+	}
+	if want := []string{"drover\n", "\x03"}; !slices.Equal(typed, want) {
+		t.Errorf("typed %q", typed)
 	}
 }
 
