@@ -30,11 +30,15 @@ func confine(s *setup, write []string) error {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	if s.landlock > 0 {
-		if err := restrict(s.landlock, s.network, write); err != nil {
+		if err := restrict(s.landlock, s.network, write, devicesAt(s.level)); err != nil {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
-	if err := filterCalls(s.network); err != nil {
+	shared := sharingCalls
+	if s.level == LevelNamespaces {
+		shared = nil
+	}
+	if err := filterCalls(s.network, shared...); err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
 	if err := setCapabilities(); err != nil {

@@ -33,8 +33,8 @@ const (
 	answerKill   = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 )
 
-// assemble returns the filter.
-func assemble(network bool) ([]bpf.Instruction, error) {
+// assemble returns the filter. It refuses more calls, whatever their arguments.
+func assemble(network bool, more ...uint32) ([]bpf.Instruction, error) {
 	if audit == 0 {
 		return nil, fmt.Errorf("no system call filter for %s", runtime.GOARCH)
 	}
@@ -48,7 +48,7 @@ func assemble(network bool) ([]bpf.Instruction, error) {
 		const x32 = 0x40000000 // set in the numbers of the 32-bit pointer ABI
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: x32, SkipFalse: 1}, bpf.RetConstant{Val: answerAbsent})
 	}
-	for _, list := range [2][]uint32{refusedCalls, refusedHere} {
+	for _, list := range [3][]uint32{refusedCalls, refusedHere, more} {
 		for _, call := range list {
 			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 1}, bpf.RetConstant{Val: answerRefuse})
 		}
@@ -83,8 +83,8 @@ func argument(call, index uint32, test bpf.JumpTest, match, other uint32, values
 
 // filterCalls installs the filter in the calling thread, for good. It needs
 // no_new_privs.
-func filterCalls(network bool) error {
-	prog, err := assemble(network)
+func filterCalls(network bool, more ...uint32) error {
+	prog, err := assemble(network, more...)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,16 @@ const ptmx = "/dev/ptmx"
 
 // terminals is the folder of pseudo terminals.
 const terminals = "/dev/pts"
+
+// devicesAt are the device files that commands can write. Without namespaces the
+// terminals are those of the machine, the user's among them.
+func devicesAt(level Level) []string {
+	list := slices.Clone(devices)
+	if level != LevelNamespaces {
+		return slices.DeleteFunc(list, func(path string) bool { return path == ptmx })
+	}
+	return append(list, terminals)
+}
 
 // landlockABI returns the version of Landlock in the kernel, 0 for none.
 func landlockABI() int {
@@ -69,13 +80,12 @@ func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
 
 // restrict enforces Landlock in the calling thread, for good. It needs
 // no_new_privs.
-func restrict(abi int, network bool, write []string) error {
+func restrict(abi int, network bool, write, devices []string) error {
 	attr := landlockRules(abi, network)
-	return restrictTo(attr, func(rules int) error { return permitAll(rules, attr, write) })
+	return restrictTo(attr, func(rules int) error { return permitAll(rules, attr, write, devices) })
 }
 
-// restrictTo enforces rules in the calling thread, after fill has added some. No
-// fill adds none.
+// restrictTo enforces rules in the calling thread, after fill has added some.
 func restrictTo(attr unix.LandlockRulesetAttr, fill func(rules int) error) error {
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
@@ -83,10 +93,8 @@ func restrictTo(attr unix.LandlockRulesetAttr, fill func(rules int) error) error
 	}
 	rules := int(fd)
 	defer func() { _ = unix.Close(rules) }() // enforced or not by then
-	if fill != nil {
-		if err := fill(rules); err != nil {
-			return err
-		}
+	if err := fill(rules); err != nil {
+		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
 		return fmt.Errorf("enforce rules: %w", errno)
@@ -94,8 +102,16 @@ func restrictTo(attr unix.LandlockRulesetAttr, fill func(rules int) error) error
 	return nil
 }
 
+// restrictSignals keeps signals inside, in the calling thread, and nothing else:
+// rules that do not permit moves and links from folder to folder refuse them,
+// even rules that are not about files.
+func restrictSignals() error {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER, Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	return restrictTo(attr, func(rules int) error { return permit(rules, "/", unix.LANDLOCK_ACCESS_FS_REFER) })
+}
+
 // permitAll adds the rules about files.
-func permitAll(rules int, attr unix.LandlockRulesetAttr, write []string) error {
+func permitAll(rules int, attr unix.LandlockRulesetAttr, write, devices []string) error {
 	if err := permit(rules, "/", landlockRead); err != nil {
 		return err
 	}
@@ -106,7 +122,7 @@ func permitAll(rules int, attr unix.LandlockRulesetAttr, write []string) error {
 		}
 	}
 	device := attr.Handled_access_fs & landlockFile
-	for _, path := range append(devices, terminals) {
+	for _, path := range devices {
 		if err := permit(rules, path, device|unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}

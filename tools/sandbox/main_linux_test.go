@@ -12,5 +12,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "probe" {
 		os.Exit(probe(os.Args[2:]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == "probe-memory" {
+		os.Exit(attachMemory(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }

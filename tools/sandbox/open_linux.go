@@ -72,7 +72,7 @@ func (b *box) openLandlock(ctx context.Context, o Options, s *setup, why error) 
 	}
 	s.level = LevelLandlock
 	b.info.Warnings = append(b.info.Warnings, "user namespaces are refused ("+why.Error()+
-		"): commands can write to .git and other protected folders in the workspace, and change modes and times of files outside")
+		"): commands can write to .git and other protected folders in the workspace, change modes and times of files outside, read what is typed at the user's terminals, and connect to the sockets of other programs")
 	return b.open(ctx, o, s)
 }
 

@@ -52,7 +52,7 @@ func place(s *setup) (refused, write []string, err error) {
 // takeAside clones what stays writable.
 func (st *stage) takeAside() error {
 	for i, p := range st.setup.placements {
-		if p.kind != writable && p.kind != lifted {
+		if p.kind != writable && p.kind != lifted && p.kind != pinned {
 			continue
 		}
 		tree, err := cloneTree(p.path)
@@ -61,7 +61,7 @@ func (st *stage) takeAside() error {
 		}
 		st.aside[i] = tree
 	}
-	for _, path := range append(devices[:len(devices):len(devices)], terminals) {
+	for _, path := range devices {
 		// A link leads to one of the others.
 		if tree, err := cloneTree(path); err == nil {
 			st.devices[path] = tree
@@ -189,25 +189,27 @@ func (st *stage) layDevices() error {
 		if err := attach(tree, path); err != nil {
 			return err
 		}
+		// What is written to a device goes there all the same; its mode, owner
+		// and times are those of the machine, and root could change them.
+		if err := harden(path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_RDONLY, st.setup.faults); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // newTerminals gives commands terminals of their own: the device that makes them
-// finds those beside it only on the file system that they are on. Without them
-// commands see the terminals of the machine and can make none.
+// finds those beside it only on the file system that they are on. The terminals of
+// the machine are never theirs to open: whoever opens the user's reads what is
+// typed there and writes control sequences to it. Where there are no new ones to
+// be had, commands have none.
 func (st *stage) newTerminals() {
 	tree, err := newTree("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
 	if err != nil {
 		return
 	}
-	old, found := st.devices[terminals]
 	if attach(tree, terminals) != nil {
 		return
-	}
-	if found {
-		_ = unix.Close(old) // never mounted
-		delete(st.devices, terminals)
 	}
 	if maker, err := cloneTree(terminals + "/ptmx"); err == nil {
 		if old, found := st.devices[ptmx]; found {
@@ -247,7 +249,7 @@ func (st *stage) lay(i int, p placement) error {
 			return st.maskSockets(p.path)
 		}
 		return st.attachIfThere(tree, p.path)
-	case writable, lifted:
+	case writable, lifted, pinned:
 		return st.layWritable(tree, p.path)
 	case protected:
 		return st.layProtected(p.path)

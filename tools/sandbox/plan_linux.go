@@ -20,8 +20,9 @@ func plan(o Options, r Rights) (*setup, []string, error) {
 	}
 	warnings = append(warnings, s.planProtected(o, r)...)
 	s.planPrivate(o.Environ)
-	s.planSockets(o.Environ)
+	warnings = append(warnings, s.planSockets(o.Environ)...)
 	warnings = append(warnings, s.planMasks(o, r)...)
+	s.planPins()
 	s.order()
 	return s, warnings, nil
 }
@@ -100,6 +101,32 @@ func (s *setup) planProtected(o Options, r Rights) (warnings []string) {
 	return warnings
 }
 
+// planPins pins the folders between a root and what is protected in it. A folder
+// with a placement of its own cannot be moved anyway, and what lies in a layer
+// or in a protected folder is not the real one.
+func (s *setup) planPins() {
+	placed := map[string]placementKind{}
+	for _, p := range s.placements {
+		placed[p.path] = max(placed[p.path], p.kind)
+	}
+	around := func(dir string) placementKind {
+		for ; dir != "/"; dir = filepath.Dir(dir) {
+			if _, found := placed[dir]; found {
+				break
+			}
+		}
+		return placed[dir]
+	}
+	for _, path := range s.of(protected) {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			kind := around(dir)
+			if _, own := placed[dir]; !own && (kind == writable || kind == lifted) {
+				s.add(pinned, dir)
+			}
+		}
+	}
+}
+
 // planPrivate plans the layers. A folder in another one needs none of its own,
 // unless a root lies between them.
 func (s *setup) planPrivate(environ []string) {
@@ -132,7 +159,7 @@ func (s *setup) planPrivate(environ []string) {
 
 // planSockets takes the sockets of other programs away: many of them run
 // commands for whoever connects, as the service managers and containers do.
-func (s *setup) planSockets(environ []string) {
+func (s *setup) planSockets(environ []string) (warnings []string) {
 	env := lookup(environ)
 	folders := []string{"/run", "/var/run"}
 	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -148,6 +175,16 @@ func (s *setup) planSockets(environ []string) {
 		}
 	}
 	hidden := s.of(deaf, layered, temporaryLayer, empty)
+	listening, all := listeners()
+	if !all {
+		warnings = append(warnings, fmt.Sprintf("more than %d sockets of other programs: commands can reach some of them", maxListeners))
+	}
+	for _, path := range listening {
+		// What listens in the workspace belongs to what is worked on.
+		if !belowAny(private, path) && !belowAny(s.of(deaf), path) {
+			s.add(masked, path)
+		}
+	}
 	for _, path := range sockets(env) {
 		if st, err := os.Stat(path); err == nil && st.Mode()&os.ModeSocket != 0 {
 			if real := realPath(path); !belowAny(hidden, real) {
@@ -155,6 +192,7 @@ func (s *setup) planSockets(environ []string) {
 			}
 		}
 	}
+	return warnings
 }
 
 // sockets are where programs listen that serve whoever connects.

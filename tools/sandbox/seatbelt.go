@@ -33,7 +33,8 @@ const (
 (allow file-ioctl (literal "/dev/tty") (regex #"^/dev/ttys[0-9]+$") (literal "/dev/ptmx"))
 (allow file-write*
   (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx")
-  (literal "/dev/dtracehelper") (regex #"^/dev/ttys[0-9]+$") (regex #"^/dev/fd/[0-9]+$"))
+  (literal "/dev/dtracehelper") (regex #"^/dev/fd/[0-9]+$")
+  (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))
 (allow pseudo-tty)
 (allow sysctl-read)
 (allow ipc-posix-sem)

@@ -141,7 +141,7 @@ func (s *server) spawner(confined bool, apart chan<- error) {
 	runtime.LockOSThread()
 	var err error
 	if confined && landlockABI() >= 6 {
-		err = restrictTo(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}, nil)
+		err = restrictSignals()
 	}
 	apart <- err
 	for o := range s.orders {

@@ -20,6 +20,9 @@ const (
 	empty
 	// deaf is a folder whose files can be read and whose sockets lead nowhere.
 	deaf
+	// pinned is a folder as it is, which cannot be moved: what is protected below
+	// would move with it, and leave its name to whatever is put there.
+	pinned
 	// writable is a file or folder as it is.
 	writable
 	// protected is a file or folder that is not written.
