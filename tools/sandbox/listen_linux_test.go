@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -40,7 +41,9 @@ func FuzzBoundSockets(f *testing.F) {
 
 // A service listens wherever it likes, not only where services usually do.
 func TestSocketsAnywhereAreRefused(t *testing.T) {
-	need(t, "python3")
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
 	base, err := os.MkdirTemp("/opt", "drover-test-")
 	if err != nil {
 		base, err = os.MkdirTemp(".", "s") // below no folder that has a layer
