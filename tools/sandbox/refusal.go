@@ -66,6 +66,8 @@ var networkLines = sync.OnceValue(func() []*regexp.Regexp {
 		regexp.MustCompile(`(?i)(?:temporary failure resolving|failed to resolve) '([^']+)'`),
 		regexp.MustCompile(`host='([^']+)'.*(?:name resolution|not permitted|NewConnectionError)`),
 		regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9.-]*): (?:Temporary failure in name resolution|Name or service not known)`),
+		regexp.MustCompile(`(?i)failed to connect to (\S+) port \d+`),
+		regexp.MustCompile(`(?i)connecting to (\S+?)\.{0,3} failed: operation not permitted`),
 		regexp.MustCompile(`dial (?:tcp|udp)[46]? (\S+?):? (?:socket|connect): (?:operation not permitted|permission denied)`),
 		regexp.MustCompile(`connect E(?:PERM|ACCES) (\S+)`),
 		regexp.MustCompile(`(?i)failed to lookup address information.*?(?:https?://([^/\s:"')]+))?`),
@@ -78,6 +80,10 @@ var networkLines = sync.OnceValue(func() []*regexp.Regexp {
 var callWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:mount|umount|unshare|chroot|pivot_root|setns|nsenter|ptrace|strace|clone3?|io_uring\w*|bpf|perf_event_open|userfaultfd|keyctl|newuidmap|bwrap)\b`)
 })
+
+// shellPrefix is how a shell begins a message of its own: its name and the line
+// of the script. The name is a path that nobody wanted to write.
+var shellPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\S*sh: (?:-c: )?(?:line )?\d+: `) })
 
 // quotedName is a name in quotes, in one of the groups.
 var quotedName = sync.OnceValue(func() *regexp.Regexp {
@@ -107,6 +113,7 @@ func (b *bounds) refusals(e Ended) []Refusal {
 	vague := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(escapes().ReplaceAllString(line, ""))
+		line = shellPrefix().ReplaceAllString(line, "")
 		if line == "" || len(line) > 4096 {
 			continue
 		}
