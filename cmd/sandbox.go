@@ -3,6 +3,8 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 
 	"drover/cmd/config"
 	"drover/output/event"
+	"drover/output/fault"
 	"drover/runner/session"
 	"drover/tools"
 	"drover/tools/policy"
@@ -22,6 +25,11 @@ func (a *app) openSandbox(ctx context.Context, s settings, pol *policy.Policy, c
 	writable := s.writable(cwd)
 	if len(writable) > 0 {
 		writable = append(writable, pol.AddDirs()...)
+	}
+	if s.sandbox != string(sandbox.Off) {
+		if err := a.claimOwnFolders(writable); err != nil {
+			return nil, err
+		}
 	}
 	return sandbox.Open(ctx, sandbox.Options{
 		Mode: sandbox.Mode(s.sandbox), Cwd: cwd, Writable: writable,
@@ -48,16 +56,45 @@ func (a *app) protected(writable []string, s settings, pol *policy.Policy) []str
 // steering are the files and folders below the writable roots that the next run
 // believes: drover's own, and the policy and task files of this one.
 func (a *app) steering(writable []string, s settings) []string {
-	own := []string{session.StateDir(a.getenv), config.Home(a.getenv)}
+	own := a.ownFolders()
 	for _, path := range append([]string{s.inlinePolicyName, s.approvals.program}, s.policies...) {
 		if path != "" {
 			own = append(own, absolute([]string{path})...)
 		}
 	}
-	return slices.DeleteFunc(own, func(path string) bool {
-		return !filepath.IsAbs(path) || !slices.ContainsFunc(writable, func(root string) bool {
-			return strings.HasPrefix(path, root+string(filepath.Separator))
-		})
+	return slices.DeleteFunc(own, func(path string) bool { return !filepath.IsAbs(path) || !liesBelow(writable, path) })
+}
+
+// ownFolders are where drover keeps what it believes and what it has seen.
+func (a *app) ownFolders() []string {
+	return []string{session.StateDir(a.getenv), config.Home(a.getenv)}
+}
+
+// claimOwnFolders makes drover's own folders, if a root is around them: what does
+// not exist cannot be protected, and the policy that a command puts there is the
+// user's for the next run.
+func (a *app) claimOwnFolders(writable []string) error {
+	for _, path := range a.ownFolders() {
+		if !filepath.IsAbs(path) || !liesBelow(writable, path) {
+			continue
+		}
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return &fault.Error{
+				Code: "own_folder", What: fmt.Sprintf("drover's folder %q cannot be made", path), Why: osReason(err),
+				Fix: "make it, or run in a folder that it does not lie in", Exit: fault.Environment, Err: err,
+			}
+		}
+	}
+	return nil
+}
+
+// liesBelow tells whether a path is strictly below one of the folders, whichever
+// links are in their names.
+func liesBelow(folders []string, path string) bool {
+	real := policy.RealPath(filepath.Clean(path))
+	return slices.ContainsFunc(folders, func(dir string) bool {
+		dir = policy.RealPath(filepath.Clean(dir))
+		return real != dir && strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/")
 	})
 }
 

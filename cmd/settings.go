@@ -143,6 +143,12 @@ func (a *app) loadPolicy(o *runOptions, s settings, cwd string) (*policy.Policy,
 // the folder is made of.
 func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Sources {
 	home := a.getenv("HOME")
+	// Which folders the policy adds is not known yet, so that drover's own files
+	// are protected wherever they are. Outside of the roots nothing is written.
+	around := []string{"/"}
+	if s.sandbox == "off" {
+		around = s.writable(cwd)
+	}
 	return policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
 		User: userPolicy(a.getenv), TTY: s.approvals.tty, Generated: generatedPolicy(a.getenv),
@@ -151,7 +157,7 @@ func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Source
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo, Tools: s.dynamic.names,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
 		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off",
-			Protected: a.steering(s.writable(cwd), s), Private: a.private(s)},
+			Protected: a.steering(around, s), Private: a.private(s)},
 		Env: policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
 	}
 }
