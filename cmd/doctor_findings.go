@@ -28,7 +28,8 @@ func (a *app) findings(ctx context.Context, cwd string) []finding {
 	s := mergeSettings(&a.run, nil, cfg)
 	pol, found := a.examinePolicy(s, cwd)
 	list = append(list, found...)
-	list = append(list, a.examineSandbox(ctx, s, pol, cwd), a.examineState(), a.examineModel(s.model, cfg, cwd))
+	list = append(list, a.examineSandbox(ctx, s, pol, cwd)...)
+	list = append(list, a.examineState(), a.examineModel(s.model, cfg, cwd))
 	if len(cfg.Hooks) > 0 {
 		list = append(list, a.examineHooks(cfg, cwd))
 	}
@@ -87,9 +88,55 @@ func (a *app) examinePolicy(s settings, cwd string) (*policy.Policy, []finding) 
 	return pol, list
 }
 
-// examineSandbox sets the sandbox up the way a run would, and takes it down.
-func (a *app) examineSandbox(ctx context.Context, s settings, pol *policy.Policy, cwd string) finding {
-	f := finding{Name: "sandbox", Status: fine}
+// examineSandbox sets the sandbox up the way a run would, takes it down, and
+// tries what else the kernel offers.
+func (a *app) examineSandbox(ctx context.Context, s settings, pol *policy.Policy, cwd string) []finding {
+	report := sandbox.Probe(ctx)
+	f := finding{Name: "sandbox", Status: fine, Details: map[string]any{"offered": report}}
+	list := []finding{f}
+	closed := inContainer() && !report.UserNamespaces
+	for _, hint := range report.Hints {
+		if !closed || !strings.Contains(hint, "this is a container") { // told below, with all that it takes
+			list = append(list, hintFinding(hint))
+		}
+	}
+	if closed {
+		list = append(list, finding{Name: "sandbox", Status: warning, Text: "this container keeps drover from making namespaces of its own",
+			Fix: "start it with --security-opt seccomp=unconfined --security-opt apparmor=unconfined; no further capability is needed"})
+	}
+	list[0] = a.trySandbox(ctx, s, pol, cwd, f)
+	return append([]finding{kernelFinding(report)}, list...)
+}
+
+// kernelFinding names what the system offers for a sandbox.
+func kernelFinding(r sandbox.Report) finding {
+	offers := []string{strings.TrimSpace(r.OS + " " + r.Kernel)}
+	if r.Landlock > 0 {
+		offers = append(offers, fmt.Sprintf("Landlock %d", r.Landlock))
+	}
+	for _, o := range []struct {
+		there bool
+		name  string
+	}{{r.Seccomp, "seccomp"}, {r.UserNamespaces, "namespaces"}, {r.Overlay, "overlays"}, {r.Seatbelt, "Seatbelt"}} {
+		if o.there {
+			offers = append(offers, o.name)
+		}
+	}
+	f := finding{Name: "kernel", Status: fine, Text: strings.Join(offers, ", ") + "; the best level is " + string(r.Level)}
+	if r.Problem != "" {
+		f.Status, f.Text = warning, f.Text+"; no namespaces: "+r.Problem
+	}
+	return f
+}
+
+// hintFinding is what is missing, and after a colon what to do about it.
+func hintFinding(hint string) finding {
+	text, fix, _ := strings.Cut(hint, ": ")
+	return finding{Name: "sandbox", Status: warning, Text: text, Fix: fix}
+}
+
+// trySandbox opens the sandbox of a run, and completes the finding.
+func (a *app) trySandbox(ctx context.Context, s settings, pol *policy.Policy, cwd string, f finding) finding {
 	if pol == nil {
 		// The sandbox itself can be tried without the user's policy.
 		var err error
@@ -99,9 +146,9 @@ func (a *app) examineSandbox(ctx context.Context, s settings, pol *policy.Policy
 	}
 	box, err := a.openSandbox(ctx, s, pol, cwd, "")
 	if err != nil {
-		f = problem("sandbox", err)
-		f.Fix = joinFixes(containerFix(), f.Fix)
-		return f
+		p := problem("sandbox", err)
+		p.Details = f.Details
+		return p
 	}
 	defer box.Close(graceOfCommands)
 	info := box.Info()
@@ -110,34 +157,26 @@ func (a *app) examineSandbox(ctx context.Context, s settings, pol *policy.Policy
 		network = "with the network"
 	}
 	f.Text = fmt.Sprintf("%s, level %s, %s", info.Mode, cmp.Or(info.Level, sandbox.LevelNone), network)
+	f.Details["mode"], f.Details["level"], f.Details["network"] = info.Mode, info.Level, info.Network
 	switch {
 	case s.sandbox == "off":
 		f.Status, f.Text = warning, "off: an allowed command can do whatever you can"
 		f.Fix = "leave out sandbox: off, or run drover in a container"
 	case info.Level == sandbox.LevelNone || info.Level == "":
-		f.Status, f.Fix = broken, joinFixes(containerFix(), "use a kernel with user namespaces or Landlock, or run with --sandbox off")
+		f.Status, f.Fix = broken, "use a kernel with user namespaces or Landlock, or run with --sandbox off"
 	case len(info.Warnings) > 0:
 		f.Status = warning
 		f.Text += ": " + strings.Join(info.Warnings, "; ")
-		f.Fix = containerFix()
 	}
 	return f
 }
 
-// containerFix is what a container has to be started with for the whole
-// sandbox; empty outside of one.
-func containerFix() string {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); err == nil {
-			return "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined, " +
-				"which lets drover make namespaces of its own (no further capability is needed)"
-		}
-	}
-	return ""
-}
-
-func joinFixes(fixes ...string) string {
-	return strings.Join(slices.DeleteFunc(fixes, func(s string) bool { return s == "" }), "; or ")
+// inContainer tells whether this is Docker, Podman or the like.
+func inContainer() bool {
+	return slices.ContainsFunc([]string{"/.dockerenv", "/run/.containerenv"}, func(mark string) bool {
+		_, err := os.Stat(mark)
+		return err == nil
+	})
 }
 
 // examineState looks at the folder in which sessions are kept. It makes none.

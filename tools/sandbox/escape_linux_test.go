@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
 )
 
 // probed runs the probe inside and returns its lines by name.

@@ -195,7 +195,7 @@ func TestSetsOfRightsShareASandbox(t *testing.T) {
 	if direct, err := w.box.With(Rights{Off: true, Network: true}); direct != off || err != nil {
 		t.Errorf("off and network is not off, %v", err)
 	}
-	if out, _ := w.shIn(off, "echo x > ../out/by-off && cat ../out/by-off && echo $DROVER_SANDBOX"); out != "x\nnone" {
+	if out, _ := w.shIn(off, "echo x > ../out/by-off && cat ../out/by-off && echo $DROVER_SANDBOX_LEVEL"); out != "x\nnone" {
 		t.Errorf("off: %q", out)
 	}
 }

@@ -97,7 +97,7 @@ func probe(args []string) int {
 	for name, file := range map[string]string{
 		"parent-mem": fmt.Sprintf("/proc/%d/mem", parent), "parent-environ": fmt.Sprintf("/proc/%d/environ", parent),
 		"parent-root": fmt.Sprintf("/proc/%d/root/etc", parent), "parent-cwd": fmt.Sprintf("/proc/%d/cwd/.", parent),
-		"parent-fd": fmt.Sprintf("/proc/%d/fd/1", parent),
+		"parent-fd":  fmt.Sprintf("/proc/%d/fd/1", parent),
 		"helper-mem": fmt.Sprintf("/proc/%d/mem", helper), "helper-fd": fmt.Sprintf("/proc/%d/fd/3", helper),
 	} {
 		f, err := os.Open(file)
