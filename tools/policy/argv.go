@@ -129,6 +129,12 @@ func (b *block) suspectsWords(p *Policy, c *command, words []word) bool {
 		if clustered(b.argv[i], words[1:]) {
 			continue
 		}
+		if at, both := joinedWord(b.argv[i:], words, next); at >= 0 {
+			if next = at + 1; both {
+				i++
+			}
+			continue
+		}
 		at := nextWord(b.argv[i], words, next)
 		if at < 0 {
 			return false
@@ -198,8 +204,8 @@ func (p *Policy) maybeProgram(alternatives []pattern, w word, c *command) bool {
 	return false
 }
 
-// nextWord returns the index of the next word that the alternatives match;
-// only options may stand in between.
+// nextWord returns the index of the next word that the alternatives match; only
+// options and what may be their values may stand in between.
 func nextWord(alternatives []pattern, words []word, from int) int {
 	for i := from; i < len(words); i++ {
 		w := words[i]
@@ -210,10 +216,64 @@ func nextWord(alternatives []pattern, words []word, from int) int {
 			if anyWildcard(alternatives) {
 				return i
 			}
-			return -1
+			if !passes(words, from, i) {
+				return -1
+			}
 		}
 	}
 	return -1
+}
+
+// passes tells whether a word that is no option may stand in front of a command
+// of a program all the same: as the value of the option before it, which is none
+// of the words up to from, or as the version of the program.
+func passes(words []word, from, i int) bool {
+	if i == 1 && words[i].literal && strings.HasPrefix(words[i].text, "+") {
+		return true
+	}
+	return i > from && words[i-1].mayTakeValue() && path.Base(words[0].text) != "git"
+}
+
+// mayTakeValue tells whether the word is an option whose value may be the next
+// word. What the options of git take is known, see git.go.
+func (w *word) mayTakeValue() bool {
+	return w.literal && len(w.text) > 1 && w.text[0] == '-' && w.text != "--" && !strings.Contains(w.text, "=") &&
+		!switches[w.text] && !strings.HasPrefix(w.text, "--no-")
+}
+
+// switches are options that take no value, whatever the program.
+var switches = map[string]bool{
+	"--verbose": true, "--quiet": true, "--silent": true, "--debug": true, "--yes": true, "--json": true, "--help": true, "--version": true,
+	"-v": true, "-q": true, "-s": true, "-y": true, "-h": true,
+}
+
+// joinedWord finds an option of a rule, such as -m, among others in one word, as
+// in -Im, or with its value, the next word of the rule, as in -mvenv. It returns
+// the index, -1 if there is none, and whether the value was met, too.
+func joinedWord(argv [][]pattern, words []word, from int) (at int, both bool) {
+	for _, alt := range argv[0] {
+		if !alt.literal || len(alt.text) != 2 || !isCluster(alt.text) {
+			continue
+		}
+		for i := from; i < len(words); i++ {
+			w := &words[i]
+			if !w.literal || !strings.HasPrefix(w.text, "-") {
+				if !passes(words, from, i) {
+					break
+				}
+				continue
+			}
+			before, value, found := strings.Cut(w.text, alt.text[1:])
+			switch {
+			case !found || len(w.text) < 3 || before != "-" && !isCluster(before):
+			case value == "":
+				return i, false
+			case len(argv) > 1 && anyPattern(argv[1], value):
+				return i, true
+			}
+		}
+	}
+	return -1, false
 }
 
 func anyWildcard(ps []pattern) bool {
@@ -258,7 +318,7 @@ func holdsLetters(letters string, words []word) bool {
 		switch {
 		case isCluster(w.text):
 			have += w.text[1:]
-		case len(w.text) > 3 && strings.HasPrefix(w.text, "--"):
+		case len(w.text) > 2 && strings.HasPrefix(w.text, "--"):
 			// Long options may be abbreviated.
 			for name, letters := range longOptions {
 				if strings.HasPrefix(name, w.text) {
@@ -281,15 +341,28 @@ func holdsLetters(letters string, words []word) bool {
 var longOptions = map[string]string{"--recursive": "rR", "--force": "f", "--verbose": "v", "--all": "a", "--interactive": "i", "--directory": "d"}
 
 // anyOption tells whether a glob matches the word, or an option that the word
-// abbreviates: many programs take --forc for --force.
+// abbreviates: many programs take --forc for --force, and some, all written in Go
+// among them, take as many dashes as one likes.
 func anyOption(ps []pattern, text string) bool {
+	long := len(text) > 2 && strings.HasPrefix(text, "--")
 	for _, p := range ps {
 		if p.match(text) {
 			return true
 		}
-		if len(text) > 3 && strings.HasPrefix(text, "--") {
+		prefix := p.prefix()
+		switch {
+		case len(prefix) < 3 || prefix[0] != '-':
+		case long && prefix[1] == '-':
 			name, _, _ := strings.Cut(text, "=")
-			if prefix := p.prefix(); len(prefix) > len(name) && len(name) > 2 && strings.HasPrefix(prefix, name) {
+			if len(prefix) > len(name) && len(name) > 2 && strings.HasPrefix(prefix, name) {
+				return true
+			}
+		case long:
+			if p.match(text[1:]) {
+				return true
+			}
+		case len(prefix) > 3 && prefix[1] == '-' && len(text) > 2 && text[0] == '-':
+			if p.match("-" + text) {
 				return true
 			}
 		}

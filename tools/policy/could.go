@@ -103,7 +103,11 @@ func reaches(argv [][]pattern, words []word) bool {
 		if w.free || !w.literal && len(w.shapes) == 0 {
 			return true
 		}
-		at = w.steps(argv, at)
+		passed := uint64(0)
+		if (k == 0 && w.literal && strings.HasPrefix(w.text, "+")) || k > 0 && words[k-1].mayTakeValue() {
+			passed = at // see passes
+		}
+		at = w.steps(argv, at) | passed
 	}
 }
 
