@@ -73,21 +73,23 @@ func (t *terminal) Ask(ctx context.Context, e event.Event) (Answer, error) {
 	return Answer{}, fmt.Errorf("%s is no request", e.Body.Type())
 }
 
-// maxShownRule bounds a rule on the screen.
-const maxShownRule = 200
+// maxShownRule bounds a rule on the screen. One that is longer cannot be chosen.
+const maxShownRule = 2000
 
 func (t *terminal) approve(ctx context.Context, b event.ToolApprovalRequestEvent) (Answer, error) {
 	t.print("\n? %s\n", t.Clean(firstOf(b.Display, b.ToolName)))
+	t.whole(b)
 	if b.SubagentSessionID != "" {
 		t.print("  asked by the agent of session %s\n", t.Clean(b.SubagentSessionID))
 	}
 	if b.Reason != "" {
 		t.print("  why it is asked: %s\n", t.Clean(b.Reason))
 	}
-	session := b.MaxScope != "once"
-	always := b.MaxScope == "always" && t.Always && len(b.SuggestedRules) > 0
+	shown := len(b.SuggestedRules) == 0 || len(b.SuggestedRules[0]) <= maxShownRule
+	session := b.MaxScope != "once" && shown
+	always := b.MaxScope == "always" && shown && t.Always && len(b.SuggestedRules) > 0
 	if session && len(b.SuggestedRules) > 0 {
-		t.print("  for longer it allows: %s\n", t.Clean(cut(string(b.SuggestedRules[0]), maxShownRule)))
+		t.print("  for longer it allows: %s\n", t.Clean(string(b.SuggestedRules[0])))
 	}
 	keys := "y once"
 	if session {
