@@ -149,6 +149,8 @@ func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Source
 	if s.sandbox == "off" {
 		around = s.writable(cwd)
 	}
+	// The copy of an isolated run lies in the state folder and is written.
+	steering := slices.DeleteFunc(a.steering(around, s), func(path string) bool { return liesBelow([]string{path}, cwd) })
 	return policy.Sources{
 		Managed: "/etc/drover/policy.yaml", Flags: s.policies,
 		User: userPolicy(a.getenv), TTY: s.approvals.tty, Generated: generatedPolicy(a.getenv),
@@ -157,7 +159,7 @@ func (a *app) policySources(o *runOptions, s settings, cwd string) policy.Source
 		Allow: o.allow, Ask: o.ask, Deny: o.deny, Yolo: o.yolo, Tools: s.dynamic.names,
 		OnAsk: policy.OnAsk(s.onAsk), OnDeny: policy.OnDeny(s.onDeny), MaxDenials: s.limits.Denials,
 		Roots: policy.Roots{Workspace: cwd, Writable: s.writable(cwd), Home: home, Unrestricted: s.sandbox == "off",
-			Protected: a.steering(around, s), Private: a.private(s)},
+			Protected: steering, Private: a.private(s)},
 		Env: policy.Env{LookPath: lookPath(a.getenv("PATH")), Real: policy.RealPath},
 	}
 }
