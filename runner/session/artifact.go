@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"drover/output/event"
 )
@@ -18,15 +19,25 @@ const (
 	maxArtifactName = 100
 	// maxSameName is how many artifacts may ask for one name.
 	maxSameName = 10000
+	// maxArtifacts bounds what all artifacts of a session hold, in bytes: a run
+	// with many commands that flood must not fill the disk.
+	maxArtifacts = 2 << 30
 )
+
+// errArtifactsFull is the answer to data that would exceed maxArtifacts.
+var errArtifactsFull = errors.New("the artifacts of the session are full")
 
 // ArtifactWriter writes one artifact piece by piece. It is for one goroutine.
 type ArtifactWriter struct {
 	file *os.File
 	path string
 	hash hash.Hash
+	// size is what is in the file, and what of it counts in held.
 	size int64
-	err  error
+	// held is what all artifacts of the session hold, limit what they may.
+	held  *atomic.Int64
+	limit int64
+	err   error
 }
 
 // Artifact stores data beside the log. The file has the given name, cleaned of
@@ -64,7 +75,7 @@ func (s *Session) ArtifactWriter(name string) (*ArtifactWriter, error) {
 		if err != nil {
 			return nil, fmt.Errorf("create artifact: %w", err)
 		}
-		return &ArtifactWriter{file: f, path: path, hash: sha256.New()}, nil
+		return &ArtifactWriter{file: f, path: path, hash: sha256.New(), held: &s.held, limit: maxArtifacts}, nil
 	}
 	return nil, fmt.Errorf("create artifact: over %d are named %s", maxSameName, stem+ext)
 }
@@ -99,7 +110,13 @@ func (w *ArtifactWriter) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
+	if w.held.Add(int64(len(p))) > w.limit {
+		w.held.Add(-int64(len(p)))
+		w.err = fmt.Errorf("write artifact: %w", errArtifactsFull)
+		return 0, w.err
+	}
 	n, err := w.file.Write(p)
+	w.held.Add(int64(n - len(p)))
 	w.size += int64(n)
 	w.hash.Write(p[:n])
 	if err != nil {
@@ -128,6 +145,8 @@ func (w *ArtifactWriter) Abort() {
 	// Nothing refers to the file; sessions rm takes it if it cannot be deleted.
 	_ = w.file.Close()
 	_ = os.Remove(w.path)
+	w.held.Add(-w.size)
+	w.size = 0
 }
 
 // cleanName makes a plain file name of any text: names hold ids that models

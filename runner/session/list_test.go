@@ -145,3 +145,33 @@ func TestArtifactNamesAreCleanedAndNeverShared(t *testing.T) {
 		t.Errorf("an aborted artifact is left behind: %v", err)
 	}
 }
+
+func TestArtifactsOfASessionShareTheirLimit(t *testing.T) {
+	s := create(t, t.TempDir(), "ses_a")
+	open := func() *ArtifactWriter {
+		w, err := s.ArtifactWriter("out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.limit = 10
+		return w
+	}
+	first, second := open(), open()
+	if _, err := first.Write([]byte("1234567")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Write([]byte("12345")); !errors.Is(err, errArtifactsFull) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	if _, err := second.Finish(); !errors.Is(err, errArtifactsFull) {
+		t.Errorf("an artifact that is not whole: %v", err)
+	}
+	first.Abort()
+	third := open()
+	if _, err := third.Write([]byte("1234567890")); err != nil {
+		t.Errorf("what was deleted still counts: %v", err)
+	}
+	if a, err := third.Finish(); err != nil || a.Bytes != 10 {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"drover/output/event"
@@ -75,6 +76,9 @@ type Session struct {
 	dirty  bool
 	// syncing is closed when the sync in the background, if any, has ended.
 	syncing chan struct{}
+
+	// held is how many bytes the artifacts written through it hold.
+	held atomic.Int64
 }
 
 // ID returns the session's id.
