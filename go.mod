@@ -19,13 +19,12 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 )
 
-require golang.org/x/term v0.46.0
-
 require (
-	github.com/elastic/go-seccomp-bpf v1.6.0 // indirect
-	github.com/landlock-lsm/go-landlock v0.11.2 // indirect
-	go.starlark.net v0.0.0-20260908191801-89a6a09411d5 // indirect
+	go.starlark.net v0.0.0-20260908191801-89a6a09411d5
+	golang.org/x/term v0.46.0
 )
+
+require gopkg.in/yaml.v2 v2.4.0 // indirect
 
 require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
