@@ -6,7 +6,7 @@ import (
 )
 
 // shells are the programs whose -c takes a script that is looked into.
-var shells = set("bash", "sh", "zsh", "dash", "ksh", "ash", "rbash", "mksh")
+var shells = set("bash", "sh", "zsh", "dash", "ksh", "ash", "rbash", "mksh", "oksh", "posh", "yash")
 
 // interpreters are the programs that run what stands in their input.
 var interpreters = set("python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "Rscript",

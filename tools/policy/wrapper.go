@@ -170,6 +170,9 @@ func (a *analyser) command(c *command, sc *scope) []string {
 
 // known judges a command by what its name stands for.
 func (a *analyser) known(name string, c *command, sc *scope) {
+	if typesShell(name, c.words) {
+		c.wild = "what is typed into the shell of " + name + " is not read"
+	}
 	switch a.foreign(name, c, sc); {
 	case name == "make" || name == "gmake":
 		a.emit(c, sc)
