@@ -33,7 +33,7 @@ func (a *app) openSandbox(ctx context.Context, s settings, pol *policy.Policy, c
 	}
 	return sandbox.Open(ctx, sandbox.Options{
 		Mode: sandbox.Mode(s.sandbox), Cwd: cwd, Writable: writable,
-		Protected: a.protected(writable, s, pol), DenyRead: absoluteGlobs(pol.DenyRead(), cwd),
+		Protected: a.protected(writable, s, pol), DenyRead: pol.DenyRead(),
 		Network: commandsHaveNetwork(s, pol), Layers: layers, Environ: a.environ(),
 	})
 }
@@ -104,18 +104,6 @@ func (a *app) private(s settings) []string {
 		return nil
 	}
 	return sandbox.Private(a.environ())
-}
-
-// absoluteGlobs makes globs that are relative to the workspace absolute.
-func absoluteGlobs(globs []string, cwd string) []string {
-	var out []string
-	for _, g := range globs {
-		if !filepath.IsAbs(g) {
-			g = filepath.Join(cwd, g)
-		}
-		out = append(out, g)
-	}
-	return out
 }
 
 // commandsHaveNetwork tells whether the commands of a run have the network. A

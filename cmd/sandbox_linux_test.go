@@ -52,3 +52,32 @@ func TestNothingBecomesTheUsersPolicy(t *testing.T) {
 		})
 	}
 }
+
+// Commands read as little of what the policy hides as file tools do, in whatever
+// way it is named and wherever the workspace lies.
+func TestCommandsReadNothingHidden(t *testing.T) {
+	t.Parallel()
+	for _, work := range []string{"work", "w[o]rk {a,b}", `w\*rk`} {
+		t.Run(work, func(t *testing.T) {
+			t.Parallel()
+			p := run(t, "")
+			files := map[string]string{}
+			for _, name := range []string{"home/.ssh/id", work + "/sec/key", work + "/sub/x.pem", work + "/sub/deep/y.pem", "home/other/z", "home/lone", "added/sec/key"} {
+				files[name] = "canary " + name
+			}
+			p.lay(files)
+			p.lay(map[string]string{
+				work + "/plain":   "plain",
+				work + "/look.sh": "cat '" + strings.Join([]string{p.dir + "/home/.ssh/id", "sec/key", "sub/x.pem", "sub/deep/y.pem", p.dir + "/home/other/z", p.dir + "/home/lone", p.dir + "/added/sec/key", "plain"}, "' '") + "'; true\n",
+				"p.yaml":          "version: 1\ndefault: allow\nadd_dirs: [../added]\ndeny_read: ['~/.ssh/**', 'sec/', '**/y.pem', '~/other/*', '~/lone', 'sub/x.pem']\n",
+				"model":           script(t, calls(execCall("sh look.sh")), says("Done.")),
+			})
+			p.cmd.Args = []string{p.cmd.Args[0], "run", "--model", "script:" + filepath.Join(p.dir, "model"), "--policy", filepath.Join(p.dir, "p.yaml"), "-C", work, "go"}
+			p.cmd.Env = append(p.cmd.Env, "HOME="+filepath.Join(p.dir, "home"), "XDG_CONFIG_HOME=", "XDG_STATE_HOME="+filepath.Join(p.dir, "state"))
+			got := result(t, p.mustEnd(0)).Content
+			if strings.Contains(got, "canary") || !strings.Contains(got, "plain") {
+				t.Errorf("the command read: %s", got)
+			}
+		})
+	}
+}

@@ -56,6 +56,18 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`).Replace(name)
 }
 
+// unescapeGlob undoes escapeGlob.
+func unescapeGlob(glob string) string {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		if glob[i] == '\\' && i+1 < len(glob) {
+			i++
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String()
+}
+
 type denySearch struct {
 	found []string
 	seen  map[string]bool
@@ -78,11 +90,11 @@ func (s *denySearch) search(glob string) {
 	if all {
 		base, rest = doublestar.SplitPattern(whole)
 	}
+	base = unescapeGlob(base)
 	if !strings.ContainsAny(rest, `*?[{\`) {
 		s.add(filepath.Join(base, rest))
 		return
 	}
-	base = strings.NewReplacer(`\`, "").Replace(base)
 	real, err := filepath.EvalSymlinks(base)
 	if err != nil {
 		return // nothing is there
