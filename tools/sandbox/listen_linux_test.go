@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -147,4 +148,30 @@ func attachMemory(id string) int {
 	}
 	_, _ = os.Stdout.WriteString(unix.ErrnoName(errno))
 	return 0
+}
+
+// Tools for many repositories make .git a link. Another one in its place would
+// be obeyed by git as well.
+func TestLinkToProtectedFolderStays(t *testing.T) {
+	w := newWorld(t, func(w *world, _ *Options) {
+		git := filepath.Join(w.work, ".git")
+		if err := os.Rename(git, filepath.Join(w.work, "repository")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("repository", git); err != nil {
+			t.Fatal(err)
+		}
+	})
+	out, _ := w.sh(`cat .git/config; rm -f .git; mv .git gone; ln -sfn other .git; ln -sf other .git; mkdir other; mv -T other .git; mv --exchange other .git
+echo x > .git/config; echo x > repository/config; mv repository gone; echo x > new; ls -d .git/hooks`)
+	target, err := os.Readlink(filepath.Join(w.work, ".git"))
+	if target != "repository" || err != nil {
+		t.Errorf(".git leads to %q, %v\n%s", target, err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(w.work, ".git", "config")); string(text) != "config" || err != nil {
+		t.Errorf("the config is %q, %v\n%s", text, err, out)
+	}
+	if !exists(filepath.Join(w.work, "new")) || !strings.HasPrefix(out, "config") || !strings.HasSuffix(out, ".git/hooks") {
+		t.Errorf("the workspace cannot be used:\n%s", out)
+	}
 }

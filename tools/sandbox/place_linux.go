@@ -253,6 +253,8 @@ func (st *stage) lay(i int, p placement) error {
 		return st.layWritable(tree, p.path)
 	case protected:
 		return st.layProtected(p.path)
+	case linked:
+		return layLink(p.path)
 	case masked:
 		return st.layMask(p.path)
 	}
@@ -309,6 +311,29 @@ func (st *stage) layProtected(path string) error {
 		return err
 	}
 	return seal(path, st.setup.faults)
+}
+
+// layLink mounts a symbolic link on itself: what is mounted on cannot be removed,
+// replaced or moved, whatever it is.
+func layLink(path string) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil // hidden already
+	}
+	if err != nil {
+		return fmt.Errorf("protected link: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	defer func() { _ = unix.Close(fd) }()
+	tree, err := cloneHandle(fd, path)
+	if err != nil {
+		return fmt.Errorf("protected link: %w", err)
+	}
+	defer func() { _ = unix.Close(tree) }()
+	if err := unix.MoveMount(tree, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("protected link: %w", &os.PathError{Op: "mount", Path: path, Err: err})
+	}
+	return nil
 }
 
 func (st *stage) layMask(path string) error {

@@ -18,7 +18,7 @@ func plan(o Options, r Rights) (*setup, []string, error) {
 	if err := s.planRoots(o, r); err != nil {
 		return nil, nil, err
 	}
-	warnings = append(warnings, s.planProtected(o, r)...)
+	s.planProtected(o, r)
 	s.planPrivate(o.Environ)
 	warnings = append(warnings, s.planSockets(o.Environ)...)
 	warnings = append(warnings, s.planMasks(o, r)...)
@@ -76,7 +76,7 @@ func missing(path string) error {
 	}
 }
 
-func (s *setup) planProtected(o Options, r Rights) (warnings []string) {
+func (s *setup) planProtected(o Options, r Rights) {
 	free := s.of(lifted)
 	protect := func(path string) {
 		if exists(path) && !slices.Contains(free, path) {
@@ -87,8 +87,8 @@ func (s *setup) planProtected(o Options, r Rights) (warnings []string) {
 		// The folder may be reached through a link, the name itself counts.
 		named := filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 		real := realPath(path)
-		if real != named && belowAny(s.of(writable), named) {
-			warnings = append(warnings, fmt.Sprintf("%s is a symbolic link: commands can replace the link, not what it leads to", path))
+		if real != named && belowAny(s.of(writable), named) && !belowAny(free, named) && exists(named) {
+			s.add(linked, named)
 		}
 		protect(real)
 		if slices.Contains(free, real) {
@@ -98,7 +98,6 @@ func (s *setup) planProtected(o Options, r Rights) (warnings []string) {
 			protect(realPath(dir))
 		}
 	}
-	return warnings
 }
 
 // planPins pins the folders between a root and what is protected in it. A folder
@@ -117,7 +116,7 @@ func (s *setup) planPins() {
 		}
 		return placed[dir]
 	}
-	for _, path := range s.of(protected) {
+	for _, path := range s.of(protected, linked) {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
 			kind := around(dir)
 			if _, own := placed[dir]; !own && (kind == writable || kind == lifted) {

@@ -27,6 +27,8 @@ const (
 	writable
 	// protected is a file or folder that is not written.
 	protected
+	// linked is a symbolic link to something protected, which stays what it is.
+	linked
 	// lifted is a file or folder that is written although it is protected.
 	lifted
 	// masked is a file or folder that is not read.
