@@ -381,6 +381,7 @@ func (a *app) openLog(p *prepared) error {
 			p.notice("session_lost", "the session file cannot be written any more: "+err.Error())
 		}})
 	}
+	p.log.Subscribe(event.TopicPlumbing, a.rememberPlanted)
 	return a.attachFormats(p.log, p)
 }
 

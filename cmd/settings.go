@@ -117,6 +117,11 @@ func (s settings) writable(cwd string) []string {
 }
 
 func (a *app) loadConfig(o *runOptions, cwd string) (*config.Config, error) {
+	if o.trustProject {
+		if err := a.refusePlanted(cwd); err != nil {
+			return nil, err
+		}
+	}
 	cfg, err := config.Load(config.Options{Getenv: a.getenv, Environ: a.environ(), Cwd: cwd, TrustProject: o.trustProject})
 	if err == nil {
 		// From here on the errors are masked with what the config names, too.
