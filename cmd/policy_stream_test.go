@@ -16,7 +16,7 @@ import (
 // streamOf writes the lines of one run: each call with what became of it.
 func streamOf(t *testing.T, dir string, bodies ...string) string {
 	t.Helper()
-	lines := []string{`"type":"run.started","schema":"s","product":"drover","version":"1","cwd":"/gone/work","model":"m","provider":"p","policy":{"default":"deny","sha256":"0"},"limits":{},"capabilities":[]`}
+	lines := []string{`"type":"run.started","schema":"s","product":"drover","version":"1","cwd":"/gone/proj","model":"m","provider":"p","policy":{"default":"deny","sha256":"0"},"limits":{},"capabilities":[]`}
 	lines = append(lines, bodies...)
 	var b strings.Builder
 	for i, l := range lines {
@@ -100,7 +100,7 @@ func TestCallsAreJudgedWhereTheyWereMade(t *testing.T) {
 	allowed := func(id string) string { return recordedDecision(id, `"effect":"allow","decided_by":"policy"`) }
 	file := streamOf(t, dir,
 		patch("a", "*** Update File: src/old.go\n@@\n-gone\n+new"), allowed("a"),
-		patch("b", "*** Delete File: /gone/work/src/x.go"), allowed("b"),
+		patch("b", "*** Delete File: /gone/proj/src/x.go"), allowed("b"),
 		patch("c", "*** Update File: src/a.go\n*** Move to: lib/a.go\n@@\n-a\n+b"), allowed("c"),
 		`"type":"tool.call","tool_call_id":"d","tool_name":"apply_patch","args":{"input":"cut"},"display":"patch","truncated":true`, allowed("d"),
 		`"type":"tool.call","tool_call_id":"e","tool_name":"mine","args":{},"display":"mine"`, allowed("e"),

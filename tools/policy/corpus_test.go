@@ -188,7 +188,7 @@ func corpusWorkspace(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workspace := filepath.Join(base, "work")
+	workspace := filepath.Join(base, "place")
 	for name, text := range corpusFiles {
 		file := filepath.Join(workspace, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
