@@ -120,7 +120,7 @@ func TestNothingOutsideIsChanged(t *testing.T) {
 		"time":               `touch -d 2001-01-01 ../out/file`,
 		"truncate":           `truncate -s 0 ../out/file`,
 		"owner":              `chown 1:1 ../out/file`,
-		"named pipe":         `mkfifo ../out/new`,
+		"named pipe":         `mkfifo ../out/pipe`,
 		"protected file":     `echo x > .git/config`,
 		"protected hook":     `echo x > .git/hooks/post-commit`,
 		"protected folder":   `mv .git gone; mkdir .git; echo x > .git/config`,
