@@ -21,6 +21,9 @@ type desk struct {
 	open map[string]*waiting
 	// known are the requests that were made and are not open any more.
 	known map[string]bool
+	// early are answers to requests that are in the stream and not here yet:
+	// whoever reads the stream may be faster.
+	early map[string]Answer
 	told  int
 	// gone is why no answer can come any more; nil as long as one can.
 	gone error
@@ -36,8 +39,11 @@ type waiting struct {
 }
 
 func newDesk(notice Notice) *desk {
-	return &desk{notice: notice, open: map[string]*waiting{}, known: map[string]bool{}}
+	return &desk{notice: notice, open: map[string]*waiting{}, known: map[string]bool{}, early: map[string]Answer{}}
 }
+
+// maxEarly bounds the answers to requests that may never come.
+const maxEarly = 64
 
 // errNobody is the error of a request that comes when nobody listens any more.
 var errNobody = errors.New("the approver has closed its channel")
@@ -51,6 +57,12 @@ func (d *desk) ask(ctx context.Context, e event.Event, send func(*waiting)) (Ans
 	w := &waiting{request: e, line: append(line, '\n'), answer: make(chan Answer, 1), failed: make(chan error, 1)}
 	id := requestID(e)
 	d.mu.Lock()
+	if a, ok := d.early[id]; ok && a.answers(e) {
+		defer d.mu.Unlock()
+		delete(d.early, id)
+		d.known[id] = true
+		return a, nil
+	}
 	if d.gone != nil {
 		defer d.mu.Unlock()
 		return Answer{}, d.gone
@@ -127,6 +139,9 @@ func (d *desk) take(line []byte) {
 		w.answer <- a
 		d.mu.Unlock()
 		return
+	}
+	if w == nil && !known && len(d.early) < maxEarly {
+		d.early[a.CorrelationID] = a
 	}
 	d.mu.Unlock()
 	id := cut(a.CorrelationID, 80)
