@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"drover/cmd/config"
 	"drover/output"
+	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner"
 	"drover/runner/approver"
@@ -115,14 +117,61 @@ func (a *app) approverProgram(command string) string {
 	return program
 }
 
-// personCanAnswer tells whether somebody sits at the terminal: both what is
-// typed and what is printed has to be theirs, and the output is for people.
+// personCanAnswer tells whether somebody sits at the terminal: the output is
+// for people, questions are seen there, and there is a terminal to read from.
 func (a *app) personCanAnswer() bool {
-	name := a.run.format
-	if name == "" || name == "auto" {
-		name = output.Auto(a.stdout, a.getenv)
+	name := a.stdoutFormat()
+	if name != "lines" && name != "frames" {
+		return false
 	}
-	return (name == "lines" || name == "frames") && output.IsTerminal(a.stdin) && output.IsTerminal(a.stderr)
+	if !output.IsTerminal(a.stderr) && !(name == "frames" && output.IsTerminal(a.stdout)) {
+		return false
+	}
+	if output.IsTerminal(a.stdin) {
+		return true
+	}
+	// A pipe may carry the task; the person types at the terminal all the same.
+	// Where CI says so, a terminal is there for colours only.
+	if name != "frames" || a.inCI() {
+		return false
+	}
+	return a.controllingTerminal() != nil
+}
+
+// controllingTerminal opens the terminal that the process belongs to, once; it
+// is nil if there is none. It stays open until the process ends.
+func (a *app) controllingTerminal() *os.File {
+	if a.terminal == nil {
+		if f, err := os.OpenFile(terminalName, os.O_RDWR, 0); err == nil {
+			a.terminal = f
+		}
+	}
+	return a.terminal
+}
+
+// terminalApprover asks the person at the terminal.
+func (a *app) terminalApprover(p *prepared, ap approvals) approver.Approver {
+	from := a.stdin
+	if !output.IsTerminal(from) {
+		from = a.controllingTerminal()
+	}
+	return approver.Terminal(approver.TerminalOptions{
+		Lines: approver.Lines(from), Always: ap.allowPolicyWrites,
+		Hold: func() (io.Writer, func()) {
+			if a.screen != nil {
+				return a.screen.Hold()
+			}
+			return a.stderr, func() {}
+		},
+		Show: func(e event.Event, n, of int, session, always bool) (rows, all []string) {
+			look := a.look()
+			q := output.NewQuestion(e, output.QuestionOptions{
+				Columns: look.Width, ASCII: look.ASCII, N: n, Of: of, Session: session, Always: always,
+				Folder: p.options.Started.Cwd, Home: a.getenv("HOME"),
+			})
+			return q.Rows, q.All
+		},
+	})
 }
 
 // openApprover opens the way to whoever answers.
@@ -137,9 +186,7 @@ func (a *app) openApprover(p *prepared, in inputs) (err error) {
 	case ap.approver != "":
 		p.asker = approver.Command(a.approverCommand(p, ap))
 	case ap.tty:
-		p.asker = approver.Terminal(approver.TerminalOptions{
-			Lines: approver.Lines(a.stdin), Out: a.stderr, Clean: output.Clean, Always: ap.allowPolicyWrites,
-		})
+		p.asker = a.terminalApprover(p, ap)
 	default:
 		return nil
 	}

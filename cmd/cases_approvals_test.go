@@ -289,8 +289,8 @@ func TestThePersonAtTheTerminalIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		who.tty.Close()
-		waitFor(t, "the question", func() bool { return strings.Contains(who.seen.String(), "allow it?") })
-		if !strings.Contains(who.seen.String(), "? run: touch built") {
+		waitFor(t, "the question", func() bool { return strings.Contains(who.seen.String(), "[N]o: ") })
+		if !strings.Contains(who.seen.String(), "command  touch built") {
 			t.Errorf("%s: the screen shows %q", c.name, who.seen.String())
 		}
 		if _, err := io.WriteString(who.terminal, c.typed); err != nil {

@@ -41,6 +41,10 @@ type app struct {
 	redact *event.Redactor
 	// badHelp is why the help that was asked for does not exist.
 	badHelp error
+	// screen is the format on stdout if it draws there, and nil otherwise.
+	screen output.Screen
+	// terminal is the one that the process belongs to, once it was needed.
+	terminal *os.File
 	// run are the flags of run, as far as they could be read: the last line of
 	// a run that could not start goes where they say.
 	run runOptions

@@ -18,15 +18,13 @@ import (
 // attachFormats opens what --format and --out ask for. p is nil for a run that
 // could not start: it says so in every output that can be opened.
 func (a *app) attachFormats(log *event.Log, p *prepared) error {
-	name := a.run.format
-	if name == "" || name == "auto" {
-		name = output.Auto(a.stdout, a.getenv)
-	}
+	name := a.stdoutFormat()
 	opts := a.look()
 	sink, level, err := output.Open(name, a.stdout, opts)
 	if err != nil {
 		return err
 	}
+	a.screen, _ = sink.(output.Screen)
 	if level == event.Default {
 		level = eventLevel(a.run.events)
 	}
@@ -40,6 +38,17 @@ func (a *app) attachFormats(log *event.Log, p *prepared) error {
 	}
 	return nil
 }
+
+// stdoutFormat is the format that stdout carries.
+func (a *app) stdoutFormat() string {
+	if name := a.run.format; name != "" && name != "auto" {
+		return name
+	}
+	return output.Auto(a.stdout, a.getenv)
+}
+
+// inCI tells whether the environment says that nobody is watching.
+func (a *app) inCI() bool { return output.InCI(a.getenv) }
 
 func attachOut(log *event.Log, p *prepared, spec string, opts output.Options) error {
 	format, path, ok := strings.Cut(spec, ":")

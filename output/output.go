@@ -104,6 +104,16 @@ func Auto(stdout *os.File, _ func(string) string) string {
 	return "jsonl"
 }
 
+// InCI tells whether the variable CI says that nobody is watching: it is set
+// to anything but nothing, 0 and false.
+func InCI(getenv func(string) string) bool {
+	switch strings.ToLower(getenv("CI")) {
+	case "", "0", "false":
+		return false
+	}
+	return true
+}
+
 // IsTerminal tells whether f is a terminal.
 func IsTerminal(f *os.File) bool {
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))

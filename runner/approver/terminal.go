@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"drover/output/event"
 )
@@ -17,10 +19,13 @@ import (
 type TerminalOptions struct {
 	// Lines reads the person's lines.
 	Lines LineReader
-	// Out is where questions are printed; it is never standard output.
-	Out io.Writer
-	// Clean makes untrusted text safe to print on one line.
-	Clean func(string) string
+	// Hold gets the terminal for one question: nothing else is printed on it
+	// until release.
+	Hold func() (out io.Writer, release func())
+	// Show lays out a request, the n-th of so many that wait, with the scopes
+	// that are offered beside once. Everything in the rows is clean. all is set
+	// where the rows leave something out.
+	Show func(e event.Event, n, of int, session, always bool) (rows, all []string)
 	// Always says that an answer may be kept for good.
 	Always bool
 }
@@ -38,10 +43,15 @@ type LineReader interface {
 type terminal struct {
 	TerminalOptions
 	turn chan struct{}
+
+	mu sync.Mutex
+	// asked is how many questions of the batch that is being worked off have
+	// had their turn, and waiting how many have not been answered.
+	asked, waiting int
 }
 
 // Terminal asks the person at the terminal, in plain lines. Several requests are
-// asked one after the other.
+// asked one after the other, in the order in which they came.
 func Terminal(o TerminalOptions) Approver {
 	return &terminal{TerminalOptions: o, turn: make(chan struct{}, 1)}
 }
@@ -53,88 +63,115 @@ func (t *terminal) By() event.Decider { return "tty" }
 func (t *terminal) Close() error { return nil }
 
 // maxTries is how often a person may answer with something else.
-const maxTries = 5
+const maxTries = 2
 
 // Ask prints the request and reads lines until one is an answer.
 func (t *terminal) Ask(ctx context.Context, e event.Event) (Answer, error) {
+	t.count(1)
+	defer t.count(-1)
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
 		return Answer{}, context.Cause(ctx)
 	}
+	if ctx.Err() != nil {
+		return Answer{}, context.Cause(ctx) // both were ready
+	}
+	out, release := t.Hold()
+	defer release()
 	t.Lines.Discard()
+	d := &dialogue{terminal: t, out: out}
+	d.n, d.of = t.next()
 	switch b := e.Body.(type) {
 	case event.ToolApprovalRequestEvent:
-		return t.approve(ctx, b)
+		return d.approve(ctx, e, b)
 	case event.InputRequestedEvent:
-		return t.input(ctx, b)
+		return d.input(ctx, e, b)
 	}
 	return Answer{}, fmt.Errorf("%s is no request", e.Body.Type())
+}
+
+func (t *terminal) count(d int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting += d; t.waiting == 0 {
+		t.asked = 0
+	}
+}
+
+// next numbers a question among those that wait together.
+func (t *terminal) next() (n, of int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked++
+	return t.asked, t.asked + t.waiting - 1
+}
+
+// dialogue is one question and its answer.
+type dialogue struct {
+	*terminal
+	out   io.Writer
+	n, of int
 }
 
 // maxShownRule bounds a rule on the screen. One that is longer cannot be chosen.
 const maxShownRule = 2000
 
-func (t *terminal) approve(ctx context.Context, b event.ToolApprovalRequestEvent) (Answer, error) {
-	t.print("\n? %s\n", t.Clean(firstOf(b.Display, b.ToolName)))
-	t.whole(b)
-	if b.SubagentSessionID != "" {
-		t.print("  asked by the agent of session %s\n", t.Clean(b.SubagentSessionID))
-	}
-	if b.Reason != "" {
-		t.print("  why it is asked: %s\n", t.Clean(b.Reason))
-	}
+func (d *dialogue) approve(ctx context.Context, e event.Event, b event.ToolApprovalRequestEvent) (Answer, error) {
 	shown := len(b.SuggestedRules) == 0 || len(b.SuggestedRules[0]) <= maxShownRule
 	session := b.MaxScope != "once" && shown
-	always := b.MaxScope == "always" && shown && t.Always && len(b.SuggestedRules) > 0
-	if session && len(b.SuggestedRules) > 0 {
-		t.print("  for longer it allows: %s\n", t.Clean(string(b.SuggestedRules[0])))
-	}
-	keys := "y once"
+	always := b.MaxScope == "always" && shown && d.Always && len(b.SuggestedRules) > 0
+	rows, all := d.Show(e, d.n, d.of, session, always)
+	d.print(rows)
+	prompt := "[y]es once, "
 	if session {
-		keys += ", s for this session"
+		prompt += "[s]ession, "
 	}
 	if always {
-		keys += ", a always"
+		prompt += "[a]lways, "
 	}
-	keys += ", n no; a reason may follow"
-	for range maxTries {
-		t.print("  allow it? (%s): ", keys)
-		line, err := t.Lines.ReadLine(ctx)
+	prompt += "[N]o: "
+	for try := 0; try < maxTries; {
+		line, err := d.read(ctx, prompt, b.Deadline)
 		if err != nil {
-			t.print("\n")
-			return Answer{}, t.nobody(ctx, err)
+			return Answer{}, err
 		}
 		key, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
 		a := Answer{CorrelationID: b.CorrelationID, Scope: "once", Reason: cut(strings.TrimSpace(reason), maxReason)}
 		switch key := strings.ToLower(key); {
+		case key == "n" || key == "no" || key == "":
+			return a, nil
+		case all != nil && (key == "v" || key == "view"):
+			d.print(all)
+			all = nil // once is enough
+			continue
+		case reason != "": // only a no has one
 		case key == "y" || key == "yes":
 			a.Approved = true
+			return a, nil
 		case (key == "s" || key == "session") && session:
 			a.Approved, a.Scope = true, "session"
+			return a, nil
 		case (key == "a" || key == "always") && always:
 			a.Approved, a.Scope = true, "always"
-		case key == "n" || key == "no":
-		default:
-			continue
+			return a, nil
 		}
-		return a, nil
+		try++
 	}
 	return Answer{}, errors.New("the person at the terminal gave no answer that could be read")
 }
 
-func (t *terminal) input(ctx context.Context, b event.InputRequestedEvent) (Answer, error) {
-	t.print("\n? %s\n", t.Clean(b.Prompt))
-	for i, choice := range b.Choices {
-		t.print("  %d  %s\n", i+1, t.Clean(choice))
+func (d *dialogue) input(ctx context.Context, e event.Event, b event.InputRequestedEvent) (Answer, error) {
+	rows, all := d.Show(e, d.n, d.of, false, false)
+	if all != nil {
+		rows = all
 	}
+	d.print(rows)
 	for range maxTries {
-		t.print("  your answer (a number or words): ")
-		line, err := t.Lines.ReadLine(ctx)
+		line, err := d.read(ctx, "your answer (a number or words): ", "")
 		if err != nil {
-			t.print("\n")
-			return Answer{}, t.nobody(ctx, err)
+			return Answer{}, err
 		}
 		text := strings.TrimSpace(line)
 		if text == "" {
@@ -148,15 +185,29 @@ func (t *terminal) input(ctx context.Context, b event.InputRequestedEvent) (Answ
 	return Answer{}, errors.New("the person at the terminal gave no answer")
 }
 
-func (t *terminal) print(format string, args ...any) {
-	fmt.Fprintf(t.Out, format, args...)
+func (d *dialogue) print(rows []string) {
+	// A terminal that takes nothing gets no answer either: the deadline ends it.
+	_, _ = io.WriteString(d.out, strings.Join(rows, "\n")+"\n")
 }
 
-func (t *terminal) nobody(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// read prompts for a line. What ends the question otherwise is said behind the
+// prompt, so that nobody answers what is no longer asked.
+func (d *dialogue) read(ctx context.Context, prompt, deadline string) (string, error) {
+	_, _ = io.WriteString(d.out, prompt)
+	line, err := d.Lines.ReadLine(ctx)
+	if err == nil {
+		return line, nil
 	}
-	return fmt.Errorf("nobody can answer at the terminal: %w", err)
+	if ctx.Err() == nil {
+		d.print([]string{"", "denied: nobody can answer here"})
+		return "", fmt.Errorf("nobody can answer at the terminal: %w", err)
+	}
+	words := "no longer asked"
+	if t, bad := time.Parse(time.RFC3339, deadline); bad == nil && !time.Now().Before(t) {
+		words = "denied: no answer by " + t.Local().Format(time.TimeOnly)
+	}
+	d.print([]string{"", words})
+	return "", context.Cause(ctx)
 }
 
 // SuggestedID is the id of a suggested rule, empty if it has none.

@@ -1,0 +1,6 @@
+//go:build unix
+
+package cmd
+
+// terminalName is the terminal that the process belongs to.
+const terminalName = "/dev/tty"
