@@ -1,11 +1,9 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,22 +24,6 @@ func newEventsValidateCmd(a *app) *cobra.Command {
 		Args:  exactArgs(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return validateEvents(a, args[0]) },
 	}
-}
-
-func newEventsRenderCmd(a *app) *cobra.Command {
-	var format string
-	c := &cobra.Command{
-		Use:   "render FILE | -",
-		Short: "Show a recorded stream as a run would have looked",
-		Long:  "Show a recorded stream as a run would have looked. A stream that was cut off is shown\nto its end; what was still running then is shown as incomplete. Lines that cannot be\nread are reported on standard error and left out, with exit code 1.",
-		Args:  exactArgs(1),
-		RunE:  func(_ *cobra.Command, args []string) error { return renderEvents(a, args[0], format) },
-	}
-	f := c.Flags()
-	f.StringVar(&format, "format", "lines", "how to show it: "+strings.Join(output.Names(), ", "))
-	f.StringVar(&a.run.color, "color", "auto", "colour on a terminal: auto, always or never")
-	f.BoolVar(&a.run.ascii, "ascii", false, "use no characters outside ASCII for people's formats")
-	return c
 }
 
 // openStream opens a recorded stream; - is standard input.
@@ -113,34 +95,6 @@ func validateEvents(a *app, path string) error {
 	return nil
 }
 
-func renderEvents(a *app, path, format string) (err error) {
-	if err := oneOf("color", a.run.color, []string{"auto", "always", "never"}); err != nil {
-		return err
-	}
-	f, err := a.openStream(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	sink, level, err := output.Open(format, a.stdout, a.look())
-	if err != nil {
-		return err
-	}
-	if format == "jsonl" {
-		level = event.Full // the stream itself: nothing is left out
-	}
-	broken, err := copyEvents(event.NewReader(f), sink, level, func(problem error) {
-		fmt.Fprintf(a.stderr, "%s: %s\n", output.Clean(path), output.Clean(problem.Error()))
-	})
-	if closing := sink.Close(); err == nil && closing != nil {
-		err = unwritten(closing)
-	}
-	if err == nil && broken {
-		return exitWith{fault.Failed}
-	}
-	return err
-}
-
 // unwritten is the error of a product that stdout did not take.
 func unwritten(err error) error {
 	return &fault.Error{Code: "output_failed", What: "standard output cannot be written", Why: osReason(err), Exit: fault.Environment, Err: err}
@@ -149,31 +103,4 @@ func unwritten(err error) error {
 // unread is the error of a stream that was opened and cannot be read.
 func unread(err error) error {
 	return &fault.Error{Code: "input_unreadable", What: "the event stream cannot be read", Why: osReason(err), Exit: fault.Usage, Err: err}
-}
-
-// copyEvents hands the events of a stream to a format. It reports lines that
-// cannot be read and passes over them; a last line that was cut off is
-// reported too, but is no fault of the stream.
-func copyEvents(r *event.Reader, sink event.Sink, level event.Level, report func(error)) (broken bool, err error) {
-	for {
-		before := r.Line()
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return broken, nil
-		}
-		if err != nil {
-			if r.Line() == before {
-				return broken, unread(err) // not a line but the reading failed
-			}
-			report(err)
-			broken = broken || !errors.Is(err, event.ErrTorn)
-			continue
-		}
-		if event.LevelOf(e.Body) > level {
-			continue
-		}
-		if err := sink.Emit(e); err != nil {
-			return broken, unwritten(err)
-		}
-	}
 }

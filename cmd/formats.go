@@ -105,7 +105,9 @@ func formatNames() string { return "auto, " + strings.Join(output.Names(), ", ")
 
 // look is how formats for people look on stdout.
 func (a *app) look() output.Options {
-	return output.Options{Color: a.color(), ASCII: a.run.ascii || output.ASCII(a.stdout, a.getenv), Width: output.Width(a.stdout)}
+	o := output.Options{Color: a.color(), ASCII: a.run.ascii || output.ASCII(a.stdout, a.getenv), Width: output.Width(a.stdout)}
+	showAlso(&o, a.run.show)
+	return o
 }
 
 // color resolves --color and NO_COLOR.
@@ -117,6 +119,15 @@ func (a *app) color() bool {
 		return false
 	}
 	return a.getenv("NO_COLOR") == "" && output.IsTerminal(a.stdout)
+}
+
+// diagnostics is where to say something while a run goes on: through the screen
+// if stderr is the same terminal, since only one may write to it.
+func (a *app) diagnostics() io.Writer {
+	if a.screen != nil && output.SameTerminal(a.stdout, a.stderr) {
+		return a.screen
+	}
+	return a.stderr
 }
 
 // printError prints an error with the secrets of the run masked.

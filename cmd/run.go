@@ -44,6 +44,7 @@ type runOptions struct {
 	out                                []string
 	lastMessage                        string
 	ascii, ephemeral                   bool
+	show                               string
 	params, labels                     pairs
 	onClosedOutput                     string
 	answers                            []string
@@ -108,6 +109,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.DurationVar(&o.toolTimeout, "tool-timeout", 0, "end any command after this long")
 	f.StringVar(&o.color, "color", "auto", "colour on a terminal: auto, always or never")
 	f.BoolVar(&o.ascii, "ascii", false, "use no characters outside ASCII for people's formats")
+	f.StringVar(&o.show, "show", "", "what people's formats show in addition: agents, reasoning or all")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "keep no session file")
 	f.Var(&o.params, "param", "a parameter of the task file, KEY=VALUE (repeatable)")
 	f.Var(&o.labels, "label", "a label for run.started, KEY=VALUE (repeatable)")
@@ -130,6 +132,7 @@ func (o *runOptions) checkValues() error {
 		{"format", o.format, append([]string{"auto"}, output.Names()...)},
 		{"events", o.events, []string{"core", "default", "full"}},
 		{"color", o.color, []string{"auto", "always", "never"}},
+		{"show", o.show, shown},
 		{"on-closed-output", o.onClosedOutput, []string{"stop", "continue"}},
 	} {
 		if err := oneOf(v.flag, v.got, v.known); err != nil {
@@ -188,6 +191,9 @@ func (a *app) runRun(ctx context.Context) (err error) {
 	defer p.release()
 	keepPrivate()
 	s.begin(p)
+	if a.screen != nil {
+		defer watchStops(a.screen)()
+	}
 	if wall := p.options.Limits.Wall; wall > 0 {
 		// The runner keeps the limit; after the agent's end, too, no reader is
 		// waited for any longer.

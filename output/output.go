@@ -16,6 +16,7 @@ import (
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/output/frame"
 	"drover/output/internal/term"
 	"drover/output/json"
 	"drover/output/jsonl"
@@ -29,7 +30,15 @@ type Options struct {
 	Width int
 	// Color uses colours, ASCII no character outside ASCII.
 	Color, ASCII bool
+	// Agents shows the calls of sub-agents one by one, Reasoning what the model
+	// thinks.
+	Agents, Reasoning bool
+	// Clock is that of the run that is shown; nil is the system's.
+	Clock Clock
 }
+
+// Clock tells the time of the run that is shown.
+type Clock = frame.Clock
 
 // Format is what there is to know of a format before it is opened.
 type Format struct {
@@ -46,7 +55,9 @@ var formats = []Format{
 	{"jsonl", "the event stream, one JSON object per line", event.Default,
 		func(w io.Writer, _ Options) event.Sink { return jsonl.New(w) }},
 	{"lines", "rows for people, printed once", event.Full,
-		func(w io.Writer, o Options) event.Sink { return lines.New(w, lines.Options(o)) }},
+		func(w io.Writer, o Options) event.Sink {
+			return lines.New(w, lines.Options{Width: o.Width, Color: o.Color, ASCII: o.ASCII})
+		}},
 	{"text", "the final answer only", event.Core,
 		func(w io.Writer, _ Options) event.Sink { return text.New(w, cleaner(w)) }},
 	{"json", "the last event only", event.Core,
@@ -117,6 +128,19 @@ func InCI(getenv func(string) string) bool {
 // IsTerminal tells whether f is a terminal.
 func IsTerminal(f *os.File) bool {
 	return f != nil && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// SameTerminal tells whether both are one and the same terminal.
+func SameTerminal(a, b *os.File) bool {
+	if !IsTerminal(a) || !IsTerminal(b) {
+		return false
+	}
+	of, err := a.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := b.Stat()
+	return err == nil && os.SameFile(of, other)
 }
 
 // ASCII tells whether f is a terminal that cannot be trusted with characters
