@@ -121,15 +121,6 @@ func (a *app) color() bool {
 	return a.getenv("NO_COLOR") == "" && output.IsTerminal(a.stdout)
 }
 
-// diagnostics is where to say something while a run goes on: through the screen
-// if stderr is the same terminal, since only one may write to it.
-func (a *app) diagnostics() io.Writer {
-	if a.screen != nil && output.SameTerminal(a.stdout, a.stderr) {
-		return a.screen
-	}
-	return a.stderr
-}
-
 // printError prints an error with the secrets of the run masked.
 func (a *app) printError(f *fault.Error) {
 	if a.redact != nil {
