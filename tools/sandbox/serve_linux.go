@@ -109,7 +109,7 @@ func (s *server) end(grace time.Duration) (ended, left int) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	return proc.EndDescendants(grace, func() {}) // the reaper reaps
+	return proc.EndDescendants(grace) // the reaper reaps
 }
 
 // launch looks the program up, which may wait for a slow disk, and hands the
