@@ -17,6 +17,7 @@ import (
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/output/frame"
+	"drover/output/internal/board"
 	"drover/output/internal/term"
 	"drover/output/json"
 	"drover/output/jsonl"
@@ -37,6 +38,9 @@ type Options struct {
 	Clock Clock
 }
 
+// show is what is shown beside what everybody sees.
+func (o Options) show() board.Show { return board.Show{Agents: o.Agents, Reasoning: o.Reasoning} }
+
 // Clock tells the time of the run that is shown.
 type Clock = frame.Clock
 
@@ -56,7 +60,7 @@ var formats = []Format{
 		func(w io.Writer, _ Options) event.Sink { return jsonl.New(w) }},
 	{"lines", "rows for people, printed once", event.Full,
 		func(w io.Writer, o Options) event.Sink {
-			return lines.New(w, lines.Options{Width: o.Width, Color: o.Color, ASCII: o.ASCII})
+			return lines.New(w, lines.Options{Width: o.Width, Color: o.Color, ASCII: o.ASCII, Show: o.show()})
 		}},
 	{"text", "the final answer only", event.Core,
 		func(w io.Writer, _ Options) event.Sink { return text.New(w, cleaner(w)) }},

@@ -24,6 +24,8 @@ type Options struct {
 	Width int
 	// Color uses a few SGR sequences, ASCII no character outside ASCII.
 	Color, ASCII bool
+	// Show adds what is not shown by default.
+	Show board.Show
 }
 
 // New returns a sink that prints to w. An error of w is returned wrapped.
@@ -31,31 +33,24 @@ func New(w io.Writer, o Options) event.Sink {
 	if o.Width <= 0 {
 		o.Width = 80
 	}
-	return &sink{w: w, board: board.New(), paint: board.Painter{Style: board.NewStyle(o.Color, o.ASCII), Columns: o.Width}}
+	return &sink{w: w, board: board.New(o.Show), rows: board.Transcript{
+		Painter: board.Painter{Style: board.NewStyle(o.Color, o.ASCII), Columns: o.Width},
+	}}
 }
 
 type sink struct {
 	w     io.Writer
 	board *board.Board
-	paint board.Painter
-	// last says what the last row was: a block of text by its number, a row of
-	// anything else, or nothing yet. One blank line stands between them.
-	last int
-	out  strings.Builder
+	rows  board.Transcript
+	out   strings.Builder
 }
-
-// What sink.last is beside the number of a block, which is from 1.
-const (
-	nothing = 0
-	row     = -1
-)
 
 // Emit takes an event and prints what it made final.
 func (s *sink) Emit(e event.Event) error {
 	s.board.Take(e)
-	s.print()
+	s.print(s.rows.Rows(s.board.Ready()))
 	for _, f := range s.board.Minutes(e.Time) {
-		s.rows(row, s.paint.Still(f, e.Time))
+		s.print(s.rows.Still(f, e.Time))
 	}
 	return s.flush()
 }
@@ -64,30 +59,11 @@ func (s *sink) Emit(e event.Event) error {
 // shows all it had.
 func (s *sink) Close() error {
 	s.board.End()
-	s.print()
+	s.print(s.rows.Rows(s.board.Ready()))
 	return s.flush()
 }
 
-func (s *sink) print() {
-	for _, it := range s.board.Ready() {
-		switch {
-		case it.Frame != nil:
-			s.rows(row, s.paint.Frame(it.Frame)...)
-		case it.Note != nil:
-			s.rows(row, s.paint.Note(it.Note)...)
-		default:
-			for _, line := range it.Text.Lines {
-				s.rows(it.Text.Block, s.paint.Text(line))
-			}
-		}
-	}
-}
-
-func (s *sink) rows(kind int, rows ...string) {
-	if s.last != nothing && s.last != kind {
-		s.out.WriteByte('\n')
-	}
-	s.last = kind
+func (s *sink) print(rows []string) {
 	for _, r := range rows {
 		s.out.WriteString(r)
 		s.out.WriteByte('\n')

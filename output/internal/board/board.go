@@ -23,12 +23,15 @@ type Item struct {
 	Note *Note
 }
 
-// Text is a piece of the assistant's text.
+// Text is a piece of the assistant's text, or of what it thought.
 type Text struct {
 	// Block numbers the message, so that pieces of one can be told from those
 	// of the next.
 	Block int
 	Lines []string
+	// Agent is the sub-agent that wrote it, if those have lanes of their own.
+	Agent   string
+	Thought bool
 }
 
 // Note is a remark that belongs to no call.
@@ -64,6 +67,12 @@ type Board struct {
 	last *Note
 	// due is the earliest time at which some frame has run another minute.
 	due time.Time
+	// show is what is shown beside what everybody sees.
+	show Show
+	// status is about the run as a whole.
+	status Status
+	// made numbers entries in the order in which they began.
+	made int
 }
 
 // lane holds the items of one root session in the order in which they began.
@@ -78,6 +87,8 @@ type entry struct {
 	frame *Frame
 	text  *text
 	note  *Note
+	// number is its place among the entries of all lanes.
+	number int
 }
 
 // text is a message that is being written.
@@ -91,16 +102,20 @@ type text struct {
 	done  bool
 	// revised says that the whole differs from its deltas.
 	revised bool
+	agent   string
+	thought bool
 }
 
 type terminal struct {
 	command string
 	began   time.Time
+	call    string
 }
 
 // New returns an empty board.
-func New() *Board {
+func New(show Show) *Board {
 	return &Board{
+		show:  show,
 		lanes: map[string]*lane{}, frames: map[string]*Frame{}, texts: map[string]*text{},
 		children: map[string]*Child{}, terminals: map[string]terminal{},
 	}
@@ -112,6 +127,7 @@ func (b *Board) Take(e event.Event) {
 	if e.ItemID != "" || b.ended {
 		return
 	}
+	b.status.take(e)
 	if end, ok := e.Body.(event.RunFinishedEvent); ok {
 		b.End()
 		b.last = &Note{Kind: KindEnd, End: &end}
@@ -119,21 +135,35 @@ func (b *Board) Take(e event.Event) {
 	}
 	if e.ParentSessionID != "" {
 		b.child(e)
-		return
+		if !b.show.Agents {
+			return
+		}
 	}
 	switch body := e.Body.(type) {
 	case event.MessageDeltaEvent:
-		if t := b.message(e.SessionID, body.MessageID); !t.done {
-			t.whole.WriteString(body.Delta)
-			t.rest = append(t.rest, body.Delta...)
-			t.ready = t.ready || strings.Contains(body.Delta, "\n")
-		}
+		b.message(e, body.MessageID, false).add(body.Delta)
 	case event.MessageEvent:
-		b.endMessage(e.SessionID, body)
+		if body.Role == "assistant" {
+			b.message(e, body.MessageID, false).end(body.Text, body.Truncated)
+		}
+	case event.ReasoningDeltaEvent:
+		if b.show.Reasoning {
+			b.message(e, body.MessageID, true).add(body.Delta)
+		}
+	case event.ReasoningEvent:
+		if b.show.Reasoning {
+			b.message(e, body.MessageID, true).end(body.Text, body.Truncated)
+		}
+	case event.ToolApprovalRequestEvent:
+		b.request(e, body)
+	case event.ToolApprovalResponseEvent:
+		if f := b.frames[body.ToolCallID]; f != nil {
+			f.take(e)
+		}
 	case event.PlanUpdatedEvent:
 		b.plan(e.SessionID, body)
 	case event.TerminalNewRunningEvent:
-		b.terminals[body.TerminalID] = terminal{command: body.Command, began: e.Time}
+		b.terminals[body.TerminalID] = terminal{command: body.Command, began: e.Time, call: body.ToolCallID}
 		b.frame(e, body.ToolCallID).take(e)
 	case event.TerminalCompletedEvent:
 		b.endTerminal(e, body)
@@ -163,15 +193,39 @@ func (b *Board) End() {
 	}
 }
 
+// late is how long after a frame is final something that belongs to it may come.
+const late = time.Second
+
 // Ready takes what can be printed off the board: final items at the head of
 // their lanes, and completed lines of a text at the head. The last item of a
 // lane waits until another begins or its turn ends, so that what still belongs
 // to it gets in.
-func (b *Board) Ready() []Item {
+func (b *Board) Ready() []Item { return b.ready(time.Time{}, false) }
+
+// ReadyAt is Ready, but the last item of a lane waits no longer than a second,
+// and not at all if there is no room for it.
+func (b *Board) ReadyAt(now time.Time, noRoom bool) []Item { return b.ready(now, noRoom) }
+
+// Due is when the next frame will have waited long enough, or zero.
+func (b *Board) Due() (due time.Time) {
+	for _, l := range b.order {
+		if len(l.items) == 0 || l.flush {
+			continue
+		}
+		if f := l.items[0].frame; f != nil && f.State.Final() {
+			if t := f.ended.Add(late); due.IsZero() || t.Before(due) {
+				due = t
+			}
+		}
+	}
+	return due
+}
+
+func (b *Board) ready(now time.Time, noRoom bool) []Item {
 	var out []Item
 	for _, l := range b.order {
 		for len(l.items) > 0 {
-			item, more := b.pop(l)
+			item, more := b.pop(l, now, noRoom)
 			if item != nil {
 				out = append(out, *item)
 			}
@@ -189,24 +243,25 @@ func (b *Board) Ready() []Item {
 
 // pop returns what the head of a lane has to print, and whether the lane may
 // be asked again.
-func (b *Board) pop(l *lane) (item *Item, more bool) {
+func (b *Board) pop(l *lane, now time.Time, noRoom bool) (item *Item, more bool) {
 	head := l.items[0]
 	switch {
 	case head.note != nil:
 		item = &Item{Note: head.note}
 	case head.frame != nil:
 		f := head.frame
-		if !f.State.Final() || len(l.items) == 1 && !l.flush {
+		if !f.State.Final() || len(l.items) == 1 && !l.flush && !noRoom && now.Before(f.ended.Add(late)) {
 			return nil, false
 		}
 		f.committed = true
+		b.status.count(f)
 		shown := *f
 		item = &Item{Frame: &shown}
-		f.Output, f.Content, f.Plan = nil, "", nil // it stays only to be known
+		f.Output, f.others, f.Content, f.Plan = nil, nil, "", nil // it stays only to be known
 	default:
 		t := head.text
 		if lines := t.lines(); len(lines) > 0 {
-			item = &Item{Text: &Text{Block: t.block, Lines: lines}}
+			item = &Item{Text: &Text{Block: t.block, Lines: lines, Agent: t.agent, Thought: t.thought}}
 		}
 		if !t.done {
 			return item, false
@@ -253,6 +308,8 @@ func (b *Board) lane(session string) *lane {
 
 func (b *Board) add(session string, e *entry) {
 	l := b.lane(session)
+	b.made++
+	e.number = b.made
 	l.items = append(l.items, e)
 	l.flush = false
 }
@@ -263,39 +320,62 @@ func (b *Board) frame(e event.Event, id string) *Frame {
 	f := b.frames[id]
 	if f == nil {
 		f = newFrame(id, e.Time)
+		if e.ParentSessionID != "" {
+			f.Agent = e.Agent
+		}
 		b.frames[id] = f
 		b.add(e.SessionID, &entry{frame: f})
 	}
 	return f
 }
 
-func (b *Board) message(session, id string) *text {
-	key := session + "\x00" + id
+// request marks the call that waits for an answer, which may be one of a
+// sub-agent.
+func (b *Board) request(e event.Event, r event.ToolApprovalRequestEvent) {
+	if f := b.frames[r.ToolCallID]; f != nil || r.SubagentSessionID == "" {
+		b.frame(e, r.ToolCallID).take(e)
+	}
+}
+
+func (b *Board) message(e event.Event, id string, thought bool) *text {
+	key := e.SessionID + "\x00" + id
+	if thought {
+		key += "\x00"
+	}
 	t := b.texts[key]
 	if t == nil {
 		b.blocks++
-		t = &text{block: b.blocks}
+		t = &text{block: b.blocks, thought: thought}
+		if e.ParentSessionID != "" {
+			t.agent = e.Agent
+		}
 		b.texts[key] = t
-		b.add(session, &entry{text: t})
+		b.add(e.SessionID, &entry{text: t})
 	}
 	return t
 }
 
-// endMessage closes a text. Without deltas (a core stream, history) the whole
-// is printed, otherwise it only has to be the same.
-func (b *Board) endMessage(session string, m event.MessageEvent) {
-	if m.Role != "assistant" {
+func (t *text) add(delta string) {
+	if t.done {
 		return
 	}
-	t := b.message(session, m.MessageID)
+	t.whole.WriteString(delta)
+	t.rest = append(t.rest, delta...)
+	t.ready = t.ready || strings.Contains(delta, "\n")
+}
+
+// end closes a text. Without deltas (a core stream, history) the whole is
+// printed, otherwise it only has to be the same. What a model thought may come
+// as a summary, which is another text.
+func (t *text) end(whole string, truncated bool) {
 	if t.done {
 		return
 	}
 	t.done = true
 	switch joined := t.whole.String(); {
 	case joined == "":
-		t.rest = []byte(m.Text)
-	case !m.Truncated && joined != m.Text:
+		t.rest = []byte(whole)
+	case !truncated && !t.thought && joined != whole:
 		t.revised = true
 	}
 	t.whole.Reset()
@@ -352,6 +432,9 @@ func (b *Board) endLane(session string, now time.Time) {
 // note adds a remark for what belongs to no call.
 func (b *Board) note(e event.Event) {
 	if n := noteOf(e.Body); n != nil {
+		if e.ParentSessionID != "" {
+			n.Text = e.Agent + ": " + n.Text
+		}
 		b.add(e.SessionID, &entry{note: n})
 	}
 }

@@ -37,7 +37,7 @@ func ptr[T any](v T) *T { return &v }
 // show plays events and returns the rows of everything, in ASCII and without
 // blank lines.
 func show(columns int, events ...event.Event) []string {
-	b := New()
+	b := New(Show{})
 	p := Painter{Style: NewStyle(false, true), Columns: columns}
 	var rows []string
 	for _, e := range events {
@@ -58,7 +58,7 @@ func print(p Painter, items []Item) []string {
 			rows = append(rows, p.Note(it.Note)...)
 		default:
 			for _, l := range it.Text.Lines {
-				rows = append(rows, "text "+p.Text(l))
+				rows = append(rows, "text "+p.Line(it.Text, l))
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func TestTheEndOfALongOutputIsShown(t *testing.T) {
 		events = append(events, at(1, event.TerminalAppendStringEvent{ToolCallID: "c", TerminalID: "t", Delta: fmt.Sprintf("line %d\r\n", i)}))
 	}
 	got := show(80, append(events, at(2, exited), at(2, done))...)
-	want := []string{"! line 295", "! line 296", "! line 297", "! line 298", "! line 299", "! ... 295 lines earlier"}
+	want := []string{"! line 295", "! line 296", "! line 297", "! line 298", "! line 299", "! ... 295 earlier lines"}
 	if d := cmp.Diff(want, got[1:]); d != "" {
 		t.Error(d)
 	}
@@ -221,7 +221,7 @@ func TestItemsAreCommittedInTheOrderInWhichTheyBegan(t *testing.T) {
 		}
 		return b
 	}
-	b := New()
+	b := New(Show{})
 	p := Painter{Style: NewStyle(false, true), Columns: 80}
 	step := func(e event.Event) (names []string) {
 		b.Take(e)
@@ -369,7 +369,7 @@ func TestWhatHasNoFrameIsRemarked(t *testing.T) {
 }
 
 func TestACallThatRunsLongIsMentionedOnceAMinute(t *testing.T) {
-	b := New()
+	b := New(Show{})
 	p := Painter{Style: NewStyle(false, true), Columns: 80}
 	b.Take(at(0, call))
 	b.Take(at(0, running))
@@ -391,7 +391,7 @@ func TestACallThatRunsLongIsMentionedOnceAMinute(t *testing.T) {
 }
 
 func TestColoursMarkIconRailAndNothingElse(t *testing.T) {
-	b := New()
+	b := New(Show{})
 	p := Painter{Style: NewStyle(true, false), Columns: 60}
 	for _, body := range []event.Body{call, running, output, exited, done, event.TurnFinishedEvent{}} {
 		b.Take(at(0, body))
@@ -466,7 +466,7 @@ func TestAnyOrderOfEventsShowsEachCallOnce(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	bodies := []event.Body{started, args, call, awaiting, running, output, exited, done, failed, refused, stopped, event.TurnFinishedEvent{}}
 	for range 1000 {
-		b := New()
+		b := New(Show{})
 		count := map[string]int{}
 		first := map[string][]string{}
 		var got []string
@@ -566,7 +566,7 @@ func TestNoRowIsTooWideOrUnsafe(t *testing.T) {
 
 // BenchmarkTakeText is one line that grows and grows.
 func BenchmarkTakeText(b *testing.B) {
-	board := New()
+	board := New(Show{})
 	e := at(1, event.MessageDeltaEvent{MessageID: "m", Delta: "a chunk of text, as models send it "})
 	for b.Loop() {
 		board.Take(e)
@@ -576,7 +576,7 @@ func BenchmarkTakeText(b *testing.B) {
 }
 
 func BenchmarkTakeOutput(b *testing.B) {
-	board := New()
+	board := New(Show{})
 	board.Take(at(0, call))
 	e := at(1, event.TerminalAppendStringEvent{ToolCallID: "c", TerminalID: "t", Delta: strings.Repeat("x", 98) + "\r\n"})
 	for b.Loop() {

@@ -11,8 +11,11 @@ import (
 // call that spawned it counts them and names those that went wrong.
 type Child struct {
 	Agent         string
+	Turn          int
 	Calls, Failed int
 	Tokens        int64
+	// Now is the call that it began last and that is still running, or nil.
+	Now *Frame
 	// Troubles are calls that were refused or failed, and are not told yet.
 	Troubles []*Frame
 
@@ -43,11 +46,15 @@ func (b *Board) child(e event.Event) {
 	default:
 		if id := callOf(e.Body); id != "" {
 			c.take(id, e)
-		} else if n := noteOf(e.Body); n != nil {
+			if b.show.Agents {
+				c.Troubles = nil // they have frames of their own
+			}
+		} else if n := noteOf(e.Body); n != nil && !b.show.Agents {
 			n.Text = c.Agent + ": " + n.Text
 			b.add(b.root(c), &entry{note: n})
 		}
 	}
+	c.Turn = max(c.Turn, e.Turn)
 }
 
 // adopt ties a child to the call that spawned it; a grandchild to the call
@@ -85,10 +92,16 @@ func (c *Child) take(id string, e event.Event) {
 	}
 	before := f.State.Final()
 	f.take(e)
+	if !f.State.Final() {
+		c.Now = f
+	}
 	if before || !f.State.Final() {
 		return
 	}
 	delete(c.frames, id)
+	if c.Now == f {
+		c.Now = nil
+	}
 	c.Calls++
 	if f.State == Failed || f.State == Denied {
 		c.Failed++
@@ -102,6 +115,7 @@ func (c *Child) forget() {
 		delete(c.frames, id)
 		c.Calls++
 	}
+	c.Now = nil
 }
 
 // outlived gives a child that ends after the call that spawned it a row of

@@ -30,7 +30,9 @@ func (s State) Final() bool { return s >= Done }
 // Frame is one call as a person sees it.
 type Frame struct {
 	ID, Name, Display string
-	State             State
+	// Agent is the sub-agent that called, if those have lanes of their own.
+	Agent string
+	State State
 	// Args is the end of the argument text while it streams, ArgsBytes how
 	// much of it has come.
 	Args      string
@@ -51,8 +53,12 @@ type Frame struct {
 	// Children are the agents that the call has spawned.
 	Children []*Child
 
-	began     time.Time
-	committed bool
+	// first is the terminal of Output, others are those that came after it.
+	first  string
+	others []other
+
+	began, ended time.Time
+	committed    bool
 	// minutes is for how long it was said to be still running.
 	minutes int
 }
@@ -117,14 +123,27 @@ func (f *Frame) take(e event.Event) {
 		if b.Effect == "deny" {
 			f.Rule, f.DecidedBy, f.Reason = b.RuleID, string(b.DecidedBy), b.Reason
 		}
+	case event.ToolApprovalRequestEvent:
+		f.name(b.ServerName, b.ToolName)
+		if !f.State.Final() {
+			f.State = Awaiting
+			if f.Display == "" {
+				f.Display = b.Display
+			}
+		}
+	case event.ToolApprovalResponseEvent:
+		if b.Approved {
+			f.run()
+		}
 	case event.ToolStatusEvent:
 		f.status(b, e.Time)
 	case event.TerminalNewRunningEvent:
 		f.run()
+		f.output(b.TerminalID)
 	case event.TerminalAppendStringEvent:
 		f.run()
-		if b.Encoding != "base64" && f.Output != nil {
-			f.Output.Write(b.Delta)
+		if out := f.output(b.TerminalID); out != nil && b.Encoding != "base64" {
+			out.Write(b.Delta)
 		}
 	case event.TerminalCompletedEvent:
 		f.run()
@@ -142,6 +161,36 @@ func (f *Frame) take(e event.Event) {
 		}
 		f.end(state, e.Time)
 	}
+}
+
+// other is a terminal beside the first one of a call.
+type other struct {
+	id     string
+	output *term.Discipline
+}
+
+// maxTerminals is how many terminals of one call are told apart.
+const maxTerminals = 8
+
+// output returns where the output of a terminal goes; nil is nowhere.
+func (f *Frame) output(id string) *term.Discipline {
+	if f.Output == nil {
+		return nil
+	}
+	if f.first == "" || f.first == id || id == "" {
+		f.first = id
+		return f.Output
+	}
+	for _, o := range f.others {
+		if o.id == id {
+			return o.output
+		}
+	}
+	if len(f.others) == maxTerminals {
+		return f.Output
+	}
+	f.others = append(f.others, other{id, term.NewDiscipline()})
+	return f.others[len(f.others)-1].output
 }
 
 func (f *Frame) name(server, tool string) {
@@ -223,7 +272,7 @@ func (f *Frame) end(s State, now time.Time) {
 	if f.State.Final() {
 		return
 	}
-	f.State = s
+	f.State, f.ended = s, now
 	if now.After(f.began) {
 		f.Took = now.Sub(f.began)
 	}

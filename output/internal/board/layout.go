@@ -48,7 +48,7 @@ type meta struct {
 func (p Painter) Frame(f *Frame) []string {
 	look := p.Style.of(f)
 	m := p.meta(f)
-	rows := []string{p.header(look, f.Name, p.preview(f), m, p.width())}
+	rows := []string{p.header(look, p.head(f), m, p.width())}
 	if m.below != "" {
 		rows = append(rows, p.below(mark{}, m.below))
 	}
@@ -72,7 +72,7 @@ func (p Painter) Frame(f *Frame) []string {
 // Still is the row of a call that has been running for another minute.
 func (p Painter) Still(f *Frame, now time.Time) string {
 	m := meta{words: "still running  " + Duration(now.Sub(f.Began()))}
-	return p.header(p.Style.running, f.Name, p.preview(f), m, p.width())
+	return p.header(p.Style.running, p.head(f), m, p.width())
 }
 
 // Note returns the rows of a remark.
@@ -93,27 +93,64 @@ func (p Painter) Note(n *Note) []string {
 	return rows
 }
 
-// Text cleans a line of the assistant's text. It is not cut: copying gives
-// back what was written.
-func (p Painter) Text(line string) string { return term.Text(line) }
+// Line cleans a line of a text. It is not cut: copying gives back what was
+// written.
+func (p Painter) Line(t *Text, line string) string {
+	line = p.thought(t.Thought, term.Text(line))
+	if t.Agent != "" {
+		line = term.Label(t.Agent) + "  " + line
+	}
+	return line
+}
+
+// thought dims what the model thought.
+func (p Painter) thought(thought bool, line string) string {
+	if thought {
+		return p.Style.paint(dim, line)
+	}
+	return line
+}
+
+// head is the left side of a header.
+type head struct {
+	// agent is before the name where agents have lanes of their own.
+	agent, name, preview string
+	// end says that the end of the preview is what matters.
+	end bool
+}
+
+func (p Painter) head(f *Frame) head {
+	return head{agent: f.Agent, name: f.Name, preview: p.preview(f)}
+}
 
 // header is one row: icon, name and preview at the left, meta at the right.
 // Meta is never cut; the preview gives way first, then the name.
-func (p Painter) header(look mark, name, preview string, m meta, width int) string {
+func (p Painter) header(look mark, h head, m meta, width int) string {
 	right := m.words
 	if m.took != "" && right != "" {
 		right += p.Style.between
 	}
 	room := width - term.Width(look.icon) - 1 - term.Width(right) - term.Width(m.took) - gap
-	name = term.Cut(term.Label(name), min(maxName, max(1, room)), p.Style.ellipsis)
+	agent := ""
+	if h.agent != "" {
+		agent = term.Cut(term.Label(h.agent), max(0, min(maxName, room-maxName)), p.Style.ellipsis) + " "
+		room -= term.Width(agent)
+	}
+	name := term.Cut(term.Label(h.name), min(maxName, max(1, room)), p.Style.ellipsis)
 	used := term.Width(name)
 	left := ""
-	if room -= used + gap; preview != "" && room > len(p.Style.ellipsis)/2 {
-		left = strings.Repeat(" ", gap) + term.Cut(preview, room, p.Style.ellipsis)
+	if room -= used + gap; h.preview != "" && room > len(p.Style.ellipsis)/2 {
+		cut := term.Cut
+		if h.end {
+			cut = term.CutLeft
+		}
+		left = strings.Repeat(" ", gap) + cut(h.preview, room, p.Style.ellipsis)
 		used += term.Width(left)
 	}
+	used += term.Width(agent)
+	name = agent + p.Style.paint(bold, name)
 	fill := width - term.Width(look.icon) - 1 - used - term.Width(right) - term.Width(m.took)
-	row := p.Style.paint(look.sgr, look.icon) + " " + p.Style.paint(bold, name) + left
+	row := p.Style.paint(look.sgr, look.icon) + " " + name + left
 	if right == "" && m.took == "" {
 		return row
 	}
@@ -213,16 +250,14 @@ func (p Painter) meta(f *Frame) meta {
 // output, or the beginning of its error.
 func (p Painter) tail(look mark, f *Frame) []string {
 	var rows []string
-	if f.Output != nil {
-		if lines, total := f.Output.Tail(maxTail); total > 0 {
-			for _, line := range lines {
-				rows = append(rows, p.below(look, line))
-			}
-			if n := total - len(lines); n > 0 {
-				rows = append(rows, p.below(look, fmt.Sprintf("%s %s earlier", p.Style.ellipsis, countLines(n))))
-			}
-			return rows
+	if lines, total := f.Tail(maxTail); total > 0 {
+		for _, line := range lines {
+			rows = append(rows, p.below(look, line))
 		}
+		if n := total - len(lines); n > 0 {
+			rows = append(rows, p.below(look, p.cutLines(n, "earlier")))
+		}
+		return rows
 	}
 	content := strings.Trim(term.Text(f.Content), "\n")
 	if content == "" {
@@ -233,16 +268,18 @@ func (p Painter) tail(look mark, f *Frame) []string {
 		rows = append(rows, p.below(look, line))
 	}
 	if n := len(lines) - maxTail; n > 0 {
-		rows = append(rows, p.below(look, fmt.Sprintf("%s %s more", p.Style.ellipsis, countLines(n))))
+		rows = append(rows, p.below(look, p.cutLines(n, "more")))
 	}
 	return rows
 }
 
-func countLines(n int) string {
+// cutLines says how many lines are not shown.
+func (p Painter) cutLines(n int, which string) string {
+	word := "lines"
 	if n == 1 {
-		return "1 line"
+		word = "line"
 	}
-	return fmt.Sprintf("%d lines", n)
+	return fmt.Sprintf("%s %d %s %s", p.Style.ellipsis, n, which, word)
 }
 
 func (p Painter) plan(items []event.PlanItem) []string {
@@ -276,7 +313,7 @@ func (p Painter) troubles(children []*Child) []string {
 			}
 			m := p.meta(f)
 			m.below = ""
-			rows = append(rows, "  "+p.header(p.Style.of(f), f.Name, p.preview(f), m, p.width()-gap))
+			rows = append(rows, "  "+p.header(p.Style.of(f), p.head(f), m, p.width()-gap))
 		}
 		c.Troubles = nil
 	}

@@ -9,9 +9,9 @@ import (
 // Style is the one table of icons, rails and colours.
 type Style struct {
 	color bool
-	// running to incomplete are the marks of frames and remarks.
-	running, done, badExit, failed, denied, timedOut, cancelled, incomplete, pending mark
-	ellipsis, between                                                                string
+	// pending to incomplete are the marks of frames and remarks.
+	pending, streaming, awaiting, running, done, badExit, failed, denied, timedOut, cancelled, incomplete mark
+	ellipsis, between                                                                                     string
 }
 
 // mark is how a state is marked: an icon before the name, a rail before the
@@ -21,6 +21,7 @@ type mark struct{ icon, rail, sgr string }
 // The colours, as parameters of SGR.
 const (
 	bold, dim, red, green, yellow, magenta, cyan = "1", "2", "31", "32", "33", "35", "36"
+	boldYellow                                   = "1;33"
 )
 
 // NewStyle returns the style with or without colours, and with or without
@@ -31,6 +32,7 @@ func NewStyle(color, ascii bool) Style {
 		running: mark{"▸", "│", cyan}, done: mark{"✓", " ", green}, badExit: mark{"✗", "┃", yellow},
 		failed: mark{"✗", "┃", red}, denied: mark{"⊘", " ", magenta}, timedOut: mark{"⧗", "╎", red},
 		cancelled: mark{"-", "╎", dim}, incomplete: mark{"!", "╎", yellow}, pending: mark{"◌", " ", dim},
+		streaming: mark{"~", " ", dim}, awaiting: mark{"?", " ", boldYellow},
 		ellipsis: "…", between: " · ",
 	}
 	if ascii {
@@ -54,6 +56,12 @@ func (s Style) paint(sgr, text string) string {
 // of returns the look of a frame.
 func (s Style) of(f *Frame) mark {
 	switch f.State {
+	case Pending:
+		return s.pending
+	case Streaming:
+		return s.streaming
+	case Awaiting:
+		return s.awaiting
 	case Done:
 		if f.BadExit() {
 			return s.badExit
