@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/mattn/go-isatty"
@@ -51,21 +52,37 @@ type Format struct {
 	// Level is how much of the stream the format wants; only jsonl shows it
 	// all, and so may be given less or more.
 	Level event.Level
-	open  func(w io.Writer, o Options) event.Sink
+	open  func(w io.Writer, o Options) (event.Sink, error)
 }
 
 // formats is in the order of the manual.
 var formats = []Format{
 	{"jsonl", "the event stream, one JSON object per line", event.Default,
-		func(w io.Writer, _ Options) event.Sink { return jsonl.New(w) }},
+		func(w io.Writer, _ Options) (event.Sink, error) { return jsonl.New(w), nil }},
+	{"frames", "a region at the bottom of the terminal that follows the run", event.Full, openFrames},
 	{"lines", "rows for people, printed once", event.Full,
-		func(w io.Writer, o Options) event.Sink {
-			return lines.New(w, lines.Options{Width: o.Width, Color: o.Color, ASCII: o.ASCII, Show: o.show()})
+		func(w io.Writer, o Options) (event.Sink, error) {
+			return lines.New(w, lines.Options{Width: o.Width, Color: o.Color, ASCII: o.ASCII, Show: o.show()}), nil
 		}},
 	{"text", "the final answer only", event.Core,
-		func(w io.Writer, _ Options) event.Sink { return text.New(w, cleaner(w)) }},
+		func(w io.Writer, _ Options) (event.Sink, error) { return text.New(w, cleaner(w)), nil }},
 	{"json", "the last event only", event.Core,
-		func(w io.Writer, _ Options) event.Sink { return json.New(w) }},
+		func(w io.Writer, _ Options) (event.Sink, error) { return json.New(w), nil }},
+}
+
+// openFrames draws on the terminal that w is.
+func openFrames(w io.Writer, o Options) (event.Sink, error) {
+	none := &fault.Error{Code: "no_terminal", What: "frames cannot be shown", Why: "frames need a terminal", Fix: "use lines", Exit: fault.Usage}
+	f, ok := w.(*os.File)
+	if !ok || !IsTerminal(f) {
+		return nil, none
+	}
+	t, err := frame.NewTerminal(f)
+	if err != nil {
+		none.Why = "this terminal obeys no control sequences: " + err.Error()
+		return nil, none
+	}
+	return frame.New(t, frame.Options{Color: o.Color, ASCII: o.ASCII, Show: o.show(), Clock: o.Clock}), nil
 }
 
 // Formats returns the table of formats.
@@ -81,13 +98,15 @@ func Names() []string {
 }
 
 // Open returns a format that writes to w, and the level of the stream that it
-// wants. An unknown name is a fault of class Usage that lists the known ones.
+// wants. An unknown name is a fault of class Usage that lists the known ones, and
+// so are frames where there is no terminal.
 func Open(name string, w io.Writer, o Options) (event.Sink, event.Level, error) {
 	f, err := find(name)
 	if err != nil {
 		return nil, 0, err
 	}
-	return f.open(w, o), f.Level, nil
+	sink, err := f.open(w, o)
+	return sink, f.Level, err
 }
 
 func find(name string) (Format, error) {
@@ -111,12 +130,19 @@ func cleaner(w io.Writer) func(string) string {
 }
 
 // Auto is the format that stdout gets when none is chosen: JSON lines, unless
-// it is a terminal. The environment changes nothing in that.
-func Auto(stdout *os.File, _ func(string) string) string {
-	if IsTerminal(stdout) {
+// it is a terminal. There it is frames, or lines where the terminal or the
+// environment says that nothing can be drawn or that nobody is watching.
+func Auto(stdout *os.File, getenv func(string) string) string {
+	if !IsTerminal(stdout) {
+		return "jsonl"
+	}
+	if kind := getenv("TERM"); runtime.GOOS != "windows" && (kind == "" || kind == "dumb") || InCI(getenv) {
 		return "lines"
 	}
-	return "jsonl"
+	if !frame.CanDraw(stdout) {
+		return "lines"
+	}
+	return "frames"
 }
 
 // InCI tells whether the variable CI says that nobody is watching: it is set

@@ -42,3 +42,13 @@ func (t *consoleTerminal) Changed() <-chan os.Signal { return nil }
 func (t *consoleTerminal) Close() {
 	_ = windows.SetConsoleMode(t.console, t.mode) // it may be gone
 }
+
+// CanDraw tells whether a console obeys control sequences.
+func CanDraw(f *os.File) bool {
+	t, err := NewTerminal(f)
+	if err != nil {
+		return false
+	}
+	t.Close()
+	return true
+}
