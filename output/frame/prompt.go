@@ -247,7 +247,7 @@ func (q *asked) value(name, text string) {
 	var whole, wrapped []string
 	for _, piece := range pieces(text) {
 		whole = append(whole, lead+piece)
-		for _, row := range hardWrap(piece, max(1, q.o.Columns-len(indent)-1)) {
+		for _, row := range term.Chop(piece, q.o.Columns-len(indent)-1) {
 			wrapped = append(wrapped, lead+row)
 			lead = indent
 		}
@@ -292,17 +292,4 @@ func pieces(text string) []string {
 		out, rest = append(out, piece), after
 	}
 	return out
-}
-
-// hardWrap breaks a row wherever it is full.
-func hardWrap(row string, cells int) []string {
-	var out []string
-	for term.Width(row) > cells {
-		head := term.Cut(row, cells, "")
-		if head == "" {
-			break // one character is wider than the row
-		}
-		out, row = append(out, head), row[len(head):]
-	}
-	return append(out, row)
 }

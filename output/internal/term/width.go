@@ -59,6 +59,12 @@ func Wrap(s string, cells int) []string {
 	return strings.Split(ansi.Wrap(s, max(1, cells), ""), "\n")
 }
 
+// Chop breaks a clean text of one line into lines of at most that many cells,
+// wherever they are full. Nothing is lost, blanks neither.
+func Chop(s string, cells int) []string {
+	return strings.Split(ansi.Hardwrap(s, max(1, cells), true), "\n")
+}
+
 // Pad fills a clean text with blanks up to a number of cells.
 func Pad(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-Width(s)))
