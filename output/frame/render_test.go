@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -339,6 +340,12 @@ func TestATerminalThatTakesNothingHoldsTheRunUpOnlyInTheEnd(t *testing.T) {
 		if err := r.Emit(lines(100*i, 100)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for writing := false; !writing; {
+		r.mu.Lock()
+		writing = r.writing
+		r.mu.Unlock()
+		runtime.Gosched()
 	}
 	done := make(chan struct{})
 	go func() {
