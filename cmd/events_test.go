@@ -56,11 +56,11 @@ func readRecorded(t *testing.T) string {
 func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 	good := readRecorded(t)
 	exit, stdout, stderr := events(t, "", "validate", recorded)
-	if exit != 0 || stderr != "" || stdout != recorded+": valid, 79 lines\n" {
+	if exit != 0 || stderr != "" || stdout != recorded+": valid, 92 lines\n" {
 		t.Errorf("exit %d, %q, %q", exit, stdout, stderr)
 	}
 	exit, stdout, stderr = events(t, strings.Replace(good, `"level":"info"`, `"level":"\u001b[2J"`, 1), "validate", "-")
-	if exit != int(fault.Failed) || stdout != "-: 1 problem in 79 lines\n" || !strings.HasPrefix(stderr, "-: line 3 (notice): ") || strings.Contains(stderr, "\x1b") {
+	if exit != int(fault.Failed) || stdout != "-: 1 problem in 92 lines\n" || !strings.HasPrefix(stderr, "-: line 3 (notice): ") || strings.Contains(stderr, "\x1b") {
 		t.Errorf("exit %d, %q, %q", exit, stdout, stderr)
 	}
 	exit, stdout, _ = events(t, good+"rest", "validate", "-")

@@ -75,6 +75,7 @@ type Checker struct {
 	texts     map[seriesKey]*checkedText
 	terminals map[string]*checkedTerminal
 	requests  map[string]*checkedRequest
+	jobs      map[string]*checkedJob
 	usage     Usage
 	// refused are the calls that a decision denied, in order.
 	refused []string
@@ -272,6 +273,7 @@ func (c *Checker) event(e Event) {
 		c.terminal(e)
 		c.call(e)
 		c.approval(e)
+		c.job(e)
 	}
 }
 
@@ -427,6 +429,9 @@ func (c *Checker) runFinished(b RunFinishedEvent) {
 	}
 	for _, id := range c.openRequests() {
 		c.fail("the request %s is still open", id)
+	}
+	for _, id := range c.openJobs() {
+		c.fail("job %s is still open", id)
 	}
 	for id, s := range c.sessions {
 		if s.turnOpen {

@@ -151,9 +151,30 @@ func tellSecondTurn(log *Log) {
 	log.Emit(turn, ToolResultEvent{ToolCallID: "c5", ToolName: "apply_patch", Display: "1 file changed", Summary: "loop.go +14 −3"})
 	log.Emit(turn, InputRequestedEvent{CorrelationID: "q1", Kind: "question", Prompt: "Where to?", Choices: []string{"staging", "production"}})
 	log.Emit(turn, InputResolvedEvent{CorrelationID: "q1", DecidedBy: "policy", Reason: "nobody can answer"})
+	log.Emit(turn, GoalUpdatedEvent{Objective: "green tests", Status: "active", TokenBudget: 50000, TokensUsed: 9900})
+	tellJob(log)
 	log.Emit(turn, LimitReachedEvent{Limit: "wall_s", Value: 6, Max: 6, Scope: "run"})
 	log.Emit(turn, ErrorEvent{Code: "wall_s", Message: "the time limit of 6s was reached", Fatal: true})
 	log.Emit(turn, TurnFinishedEvent{Status: "interrupted", StopReason: "wall_s"})
+}
+
+// tellJob emits a job of three rows: one goes well, one fails, one is tried
+// twice.
+func tellJob(log *Log) {
+	job := Origin{}
+	row := func(id string) Origin { return Origin{ItemID: id} }
+	log.Emit(job, JobStartedEvent{JobID: "job_1", Total: 4, Source: FileRef{Path: "tickets.csv"}, IDColumn: "id", OutputPath: "results.csv", Concurrency: 2, Resumed: true, Skipped: 1})
+	log.Emit(row("acme-1"), JobItemStartedEvent{JobID: "job_1", Index: 1, Attempt: 1})
+	log.Emit(row("acme-2"), JobItemStartedEvent{JobID: "job_1", Index: 2, Attempt: 1})
+	log.Emit(job, JobProgressEvent{JobID: "job_1", Total: 4, Pending: 1, Running: 2, Skipped: 1})
+	log.Emit(row("acme-1"), JobItemFinishedEvent{JobID: "job_1", Index: 1, Attempt: 1, Status: "completed", ExitCode: ptr(0), Result: json.RawMessage(`{"ok":true}`), DurationMS: 200})
+	log.Emit(row("acme-2"), JobItemFinishedEvent{JobID: "job_1", Index: 2, Attempt: 1, Status: "timeout", ExitCode: ptr(14), WillRetry: true, DurationMS: 200})
+	log.Emit(row("acme-3"), JobItemStartedEvent{JobID: "job_1", Index: 3, Attempt: 1})
+	log.Emit(row("acme-2"), JobItemStartedEvent{JobID: "job_1", Index: 2, Attempt: 2})
+	log.Emit(row("acme-2"), JobItemFinishedEvent{JobID: "job_1", Index: 2, Attempt: 2, Status: "completed", ExitCode: ptr(0), Result: json.RawMessage(`{"ok":true}`), DurationMS: 100})
+	log.Emit(job, JobProgressEvent{JobID: "job_1", Total: 4, Running: 1, Completed: 2, Skipped: 1, ETASeconds: ptr(0.5), CostUSD: ptr(0.25)})
+	log.Emit(row("acme-3"), JobItemFinishedEvent{JobID: "job_1", Index: 3, Attempt: 1, Status: "failed", ExitCode: ptr(1), Error: &Err{Code: "failed", Message: "no such ticket"}, DurationMS: 300})
+	log.Emit(job, JobFinishedEvent{JobID: "job_1", Status: "partial", Total: 4, Completed: 2, Failed: 1, Skipped: 1, OutputPath: "results.csv", FailedItems: []string{"acme-3"}})
 }
 
 // story returns the lines of the golden stream at a level.
@@ -320,6 +341,23 @@ func TestEveryBrokenGuaranteeIsReported(t *testing.T) {
 		{"a whole call twice", double(typ("tool.call"), `"c1"`), "has a tool.call already"},
 		{"no pending", drop(typ("tool.status"), `"c1"`, "pending"), "pending has to follow tool.call"},
 		{"pending later", move(of(typ("tool.status"), `"c1"`, "pending"), of(typ("tool.status"), `"c1"`, "running")), "pending has to follow tool.call"},
+		{"a job that starts twice", double(typ("job.started")), "has started before"},
+		{"a job that does not start", drop(typ("job.started")), "job job_1 is not open"},
+		{"a job that does not end", drop(typ("job.finished")), "job job_1 is still open"},
+		{"a job that goes on after its end", move(of(typ("job.finished")), of(typ("job.progress"), `"completed":2`)), "job job_1 is not open"},
+		{"a row begun twice", double(typ("job.item.started"), "acme-1"), "row acme-1 is still open"},
+		{"a row that is not begun", drop(typ("job.item.started"), "acme-1"), "attempt 1 at row acme-1 is not open"},
+		{"a row that is not ended", drop(typ("job.item.finished"), "acme-3"), "row acme-3 is still open"},
+		{"an attempt twice", set("attempt", 1, typ("job.item.started"), "acme-2", `"attempt":2`), "attempt 1 at row acme-2 follows attempt 1"},
+		{"another attempt", set("attempt", 7, typ("job.item.finished"), "acme-1"), "attempt 7 at row acme-1 is not open"},
+		{"rows that are not counted", set("running", 0, typ("job.progress"), `"completed":2`), "the rows add up to 3, there are 4"},
+		{"a negative count", set("failed", -1, typ("job.progress"), `"completed":2`), "a count is -1"},
+		{"another number of rows", set("total", 5, typ("job.finished")), "at its start it had 4"},
+		{"another number of rows on the way", set("total", 5, typ("job.progress"), `"completed":2`), "at its start it had 4"},
+		{"more rows skipped than there are", set("skipped", 5, typ("job.started")), "5 rows of 4 are skipped"},
+		{"more rows than there are", set("completed", 9, typ("job.finished")), "11 rows of 4"},
+		{"failures in a completed job", set("status", "completed", typ("job.finished")), "1 of them failed"},
+		{"a failure that is not named", set("failed_items", []string{"a", "b"}, typ("job.finished")), "1 rows failed, 2 are named"},
 		{"decided twice", double(typ("tool.decision"), `"c1"`), "decided before"},
 		{"decided too late", move(of(typ("tool.decision"), `"c1"`), of(typ("terminal.started"))), "decided after it ran"},
 		{"not decided", drop(typ("tool.decision"), `"c1"`), "runs without a decision"},

@@ -67,7 +67,7 @@ type kind struct {
 	decode func([]byte) (Body, error)
 }
 
-// allKinds is every type, in the order of types.go.
+// allKinds is every type, in the order of types.go and jobs.go.
 var allKinds = []kind{
 	kindOf[RunStartedEvent](), kindOf[RunFinishedEvent](), kindOf[SessionStartedEvent](),
 	kindOf[SessionFinishedEvent](), kindOf[TurnStartedEvent](), kindOf[TurnFinishedEvent](),
@@ -75,10 +75,11 @@ var allKinds = []kind{
 	kindOf[ToolCallStartEvent](), kindOf[ToolCallArgsDeltaEvent](), kindOf[ToolCallEvent](),
 	kindOf[ToolDecisionEvent](), kindOf[ToolApprovalRequestEvent](), kindOf[ToolApprovalResponseEvent](), kindOf[ToolStatusEvent](), kindOf[ToolResultEvent](), kindOf[ToolIncompleteEvent](),
 	kindOf[TerminalNewRunningEvent](), kindOf[TerminalAppendStringEvent](), kindOf[TerminalInputEvent](), kindOf[TerminalCompletedEvent](),
-	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](),
+	kindOf[FileChangedEvent](), kindOf[PlanUpdatedEvent](), kindOf[GoalUpdatedEvent](),
 	kindOf[InputRequestedEvent](), kindOf[InputResolvedEvent](), kindOf[UsageEvent](), kindOf[ProviderRetryEvent](),
 	kindOf[ContextCompactedEvent](), kindOf[LimitWarningEvent](), kindOf[LimitReachedEvent](), kindOf[HookFinishedEvent](), kindOf[NoticeEvent](), kindOf[ErrorEvent](),
 	kindOf[HeartbeatEvent](),
+	kindOf[JobStartedEvent](), kindOf[JobItemStartedEvent](), kindOf[JobItemFinishedEvent](), kindOf[JobProgressEvent](), kindOf[JobFinishedEvent](),
 }
 
 // kinds is every type by its name.

@@ -216,6 +216,9 @@ func strictBody(b Body) Body {
 	case ToolResultEvent:
 		b.Structured = strictRaw(b.Structured)
 		return b
+	case JobItemFinishedEvent:
+		b.Result = strictRaw(b.Result)
+		return b
 	}
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,14 @@ import (
 var testTime = time.Date(2026, 9, 20, 10, 0, 0, 7e6, time.UTC)
 
 func testEvent(b Body) Event {
-	return Event{
+	e := Event{
 		Seq: 7, Time: testTime, RunID: "run_1",
 		Origin: Origin{SessionID: "ses_a", Turn: 2}, Body: b,
 	}
+	if slices.Contains(itemLevel, b.Type()) {
+		e.ItemID = "row_1"
+	}
+	return e
 }
 
 // fill sets every field of v to something that is not zero. text makes the

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -99,7 +100,9 @@ func shortText(field, s string) string {
 }
 
 // isID tells whether a field names something that other events name too.
-func isID(field string) bool { return strings.HasSuffix(field, "ID") || field == "Incomplete" }
+func isID(field string) bool {
+	return strings.HasSuffix(field, "ID") || field == "Incomplete" || field == "FailedItems"
+}
 
 // split appends a delta in pieces that fit a line.
 func split(b Body, delta string, out []Body) []Body {
@@ -313,6 +316,11 @@ func (l *Log) spill(b Body) Body {
 	case FileChangedEvent:
 		if b.Artifact == nil {
 			b.Artifact = store(fileName("diff", b.ToolCallID, "diff"), []byte(b.Diff))
+		}
+		return b
+	case JobItemFinishedEvent:
+		if b.Artifact == nil {
+			b.Artifact = store(fileName("row", fmt.Sprintf("%d-%d-%s", b.Index, b.Attempt, b.JobID), "json"), b.Result)
 		}
 		return b
 	case RunFinishedEvent:

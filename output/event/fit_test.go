@@ -195,6 +195,10 @@ func TestLongNamesStayTheSameNameInEveryEvent(t *testing.T) {
 		t.Error("two names became one")
 	}
 	end := fitted(t, Options{}, Origin{}, RunFinishedEvent{Incomplete: []string{long}, Denials: []Denial{{ToolCallID: long}}})[0].Body.(RunFinishedEvent)
+	job := fitted(t, Options{}, Origin{ItemID: long}, JobFinishedEvent{FailedItems: []string{long}})[0]
+	if items := job.Body.(JobFinishedEvent).FailedItems; items[0] != job.ItemID {
+		t.Errorf("the job names the row %q, the row itself is %q", items[0], job.ItemID)
+	}
 	if end.Incomplete[0] != names[0] || end.Denials[0].ToolCallID != names[0] {
 		t.Error("the last line names the call otherwise")
 	}
@@ -214,6 +218,7 @@ func TestWhatIsCutIsKeptAsAnArtifact(t *testing.T) {
 		{ToolResultEvent{ToolCallID: "c1", Content: long}, "result-c1.txt", long},
 		{ToolResultEvent{ToolCallID: "c1", Structured: raw}, "result-c1.json", string(raw)},
 		{FileChangedEvent{ToolCallID: "../c1", Diff: long}, "diff-___c1.diff", long},
+		{JobItemFinishedEvent{JobID: "j/1", Index: 3, Attempt: 2, Result: raw}, "row-3-2-j_1.json", string(raw)},
 		{RunFinishedEvent{Message: huge}, "message.txt", huge},
 		{RunFinishedEvent{StructuredOutput: raw}, "structured_output.json", string(raw)},
 	}

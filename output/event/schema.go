@@ -136,6 +136,8 @@ func valuesOf() map[reflect.Type][]string {
 		reflect.TypeFor[LimitScope]():       {"run", "session", "item", "tool"},
 		reflect.TypeFor[NoticeLevel]():      {"info", "warning"},
 		reflect.TypeFor[WaitingOn]():        {"provider", "tool", "approval", "input", "lock", "rate_limit", "none"},
+		reflect.TypeFor[JobItemStatus]():    {"completed", "failed", "blocked", "timeout", "invalid_output", "limit", "cancelled", "skipped"},
+		reflect.TypeFor[JobStatus]():        {"completed", "partial", "failed", "cancelled", "limit"},
 		reflect.TypeFor[PlanStatus]():       {"pending", "in_progress", "completed", "cancelled"},
 	}
 }
@@ -165,7 +167,11 @@ func sharedObjects() map[reflect.Type]string {
 var runLevel = []string{
 	"run.started", "run.finished", "usage", "provider.retry", "limit.warning", "limit.reached",
 	"hook.finished", "notice", "error", "heartbeat",
+	"job.started", "job.item.started", "job.item.finished", "job.progress", "job.finished",
 }
+
+// itemLevel are the types that are about a row of a job.
+var itemLevel = []string{"job.item.started", "job.item.finished"}
 
 func buildSchema(consumer bool) (*jsonschema.Schema, error) {
 	known := map[reflect.Type]*jsonschema.Schema{rawType: {}}
@@ -264,6 +270,9 @@ func typeSchema(name string, known map[reflect.Type]*jsonschema.Schema, consumer
 	s.PropertyOrder = append([]string{"type"}, s.PropertyOrder...)
 	if !slices.Contains(runLevel, name) {
 		s.Required = append([]string{"session_id"}, s.Required...)
+	}
+	if slices.Contains(itemLevel, name) {
+		s.Required = append([]string{"item_id"}, s.Required...)
 	}
 	if !consumer {
 		s.UnevaluatedProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}

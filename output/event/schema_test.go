@@ -187,7 +187,7 @@ func TestEveryNamedStringHasItsValuesInTheSchema(t *testing.T) {
 	}
 	var bodies []string
 	file := token.NewFileSet()
-	for _, name := range []string{"values.go", "types.go"} {
+	for _, name := range []string{"values.go", "types.go", "jobs.go"} {
 		tree, err := parser.ParseFile(file, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestEveryNamedStringHasItsValuesInTheSchema(t *testing.T) {
 				if name == "values.go" && !shared[spec.Name.Name] {
 					t.Errorf("%s is no shared object of the schema", spec.Name.Name)
 				}
-				if name == "types.go" {
+				if name != "values.go" {
 					bodies = append(bodies, spec.Name.Name)
 				}
 			}

@@ -12,6 +12,7 @@ const (
 	TopicToolCalls      Topic = "tool_calls"
 	TopicApprovals      Topic = "approvals"
 	TopicTerminalStream Topic = "terminal_stream"
+	TopicJobs           Topic = "jobs"
 	TopicPlumbing       Topic = "plumbing"
 )
 
@@ -24,14 +25,25 @@ func TopicOf(b Body) Topic {
 	case MessageDeltaEvent, MessageEvent, ReasoningDeltaEvent, ReasoningEvent:
 		return TopicText
 	case ToolCallStartEvent, ToolCallArgsDeltaEvent, ToolCallEvent, ToolStatusEvent,
-		ToolResultEvent, ToolIncompleteEvent, FileChangedEvent, PlanUpdatedEvent:
+		ToolResultEvent, ToolIncompleteEvent, FileChangedEvent, PlanUpdatedEvent, GoalUpdatedEvent:
 		return TopicToolCalls
 	case ToolDecisionEvent, ToolApprovalRequestEvent, ToolApprovalResponseEvent, InputRequestedEvent, InputResolvedEvent:
 		return TopicApprovals
 	case TerminalNewRunningEvent, TerminalAppendStringEvent, TerminalInputEvent, TerminalCompletedEvent:
 		return TopicTerminalStream
 	}
+	if isJob(b) {
+		return TopicJobs
+	}
 	return TopicPlumbing
+}
+
+func isJob(b Body) bool {
+	switch b.(type) {
+	case JobStartedEvent, JobItemStartedEvent, JobItemFinishedEvent, JobProgressEvent, JobFinishedEvent:
+		return true
+	}
+	return false
 }
 
 // LevelOf returns the lowest level of a sink that gets the body.
@@ -40,7 +52,7 @@ func LevelOf(b Body) Level {
 	case ReasoningDeltaEvent, TerminalInputEvent, HeartbeatEvent:
 		return Full
 	case MessageDeltaEvent, ReasoningEvent, ToolCallStartEvent, ToolCallArgsDeltaEvent,
-		TerminalNewRunningEvent, TerminalAppendStringEvent, UsageEvent:
+		TerminalNewRunningEvent, TerminalAppendStringEvent, UsageEvent, JobProgressEvent:
 		return Default
 	case ToolDecisionEvent:
 		if e.Effect == "deny" {

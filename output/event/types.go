@@ -329,6 +329,15 @@ type PlanUpdatedEvent struct {
 	Explanation string     `json:"explanation,omitempty"`
 }
 
+// GoalUpdatedEvent is the goal that a long session works towards, and its
+// budget of tokens.
+type GoalUpdatedEvent struct {
+	Objective   string `json:"objective"`
+	Status      string `json:"status"`
+	TokenBudget int64  `json:"token_budget,omitempty"`
+	TokensUsed  int64  `json:"tokens_used,omitempty"`
+}
+
 // Questions.
 
 // InputRequestedEvent is a question to a person, by a tool or a server.
@@ -516,6 +525,9 @@ func (FileChangedEvent) Type() string { return "file.changed" }
 
 // Type returns "plan.updated".
 func (PlanUpdatedEvent) Type() string { return "plan.updated" }
+
+// Type returns "goal.updated".
+func (GoalUpdatedEvent) Type() string { return "goal.updated" }
 
 // Type returns "input.requested".
 func (InputRequestedEvent) Type() string { return "input.requested" }
