@@ -22,6 +22,9 @@ func OpenFile(name, path string, o Options) (event.Sink, event.Level, error) {
 	if _, err := find(name); err != nil {
 		return nil, 0, err
 	}
+	if f, err := os.Stat(path); name == "frames" && (err != nil || f.Mode()&os.ModeCharDevice == 0) {
+		return nil, 0, noTerminal() // before the file is emptied
+	}
 	if path == "-" {
 		return nil, 0, &fault.Error{
 			Code: "output_taken", What: fmt.Sprintf("%s cannot go to standard output as well", name),

@@ -72,17 +72,21 @@ var formats = []Format{
 
 // openFrames draws on the terminal that w is.
 func openFrames(w io.Writer, o Options) (event.Sink, error) {
-	none := &fault.Error{Code: "no_terminal", What: "frames cannot be shown", Why: "frames need a terminal", Fix: "use lines", Exit: fault.Usage}
 	f, ok := w.(*os.File)
 	if !ok || !IsTerminal(f) {
-		return nil, none
+		return nil, noTerminal()
 	}
 	t, err := frame.NewTerminal(f)
 	if err != nil {
+		none := noTerminal()
 		none.Why = "this terminal obeys no control sequences: " + err.Error()
 		return nil, none
 	}
 	return frame.New(t, frame.Options{Color: o.Color, ASCII: o.ASCII, Show: o.show(), Clock: o.Clock}), nil
+}
+
+func noTerminal() *fault.Error {
+	return &fault.Error{Code: "no_terminal", What: "frames cannot be shown", Why: "frames need a terminal", Fix: "use lines", Exit: fault.Usage}
 }
 
 // Formats returns the table of formats.

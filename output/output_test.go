@@ -19,6 +19,9 @@ import (
 
 func TestEveryFormatOfTheTableShowsAnAnswer(t *testing.T) {
 	for _, f := range Formats() {
+		if f.Name == "frames" {
+			continue // see below: they need a terminal
+		}
 		var out bytes.Buffer
 		sink, level, err := Open(f.Name, &out, Options{})
 		if err != nil {
@@ -38,8 +41,47 @@ func TestEveryFormatOfTheTableShowsAnAnswer(t *testing.T) {
 			t.Errorf("%s has the help %q", f.Name, f.Help)
 		}
 	}
-	if d := cmp.Diff([]string{"jsonl", "lines", "text", "json"}, Names()); d != "" {
+	if d := cmp.Diff([]string{"jsonl", "frames", "lines", "text", "json"}, Names()); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestFramesNeedATerminal(t *testing.T) {
+	_, _, err := Open("frames", &bytes.Buffer{}, Options{})
+	file := filepath.Join(t.TempDir(), "out")
+	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, fileErr := OpenFile("frames", file, Options{})
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != "kept" {
+		t.Errorf("the file holds %q, %v", kept, err)
+	}
+	for _, err := range []error{err, fileErr} {
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Exit != fault.Usage || f.Why != "frames need a terminal" || f.Fix != "use lines" {
+			t.Errorf("got %v", err)
+		}
+	}
+	master, tty, err := pty.Open()
+	if err != nil {
+		t.Skip("no terminal to be had: ", err)
+	}
+	defer master.Close()
+	sink, _, err := Open("frames", tty, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Emit(event.Event{Body: event.MessageEvent{MessageID: "m", Role: "assistant", Text: "the answer"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	shown := make([]byte, 1000)
+	n, err := master.Read(shown)
+	if !bytes.Contains(shown[:n], []byte("\rthe answer\r")) {
+		t.Errorf("the terminal shows %q, %v", shown[:n], err)
 	}
 }
 
@@ -49,7 +91,7 @@ func TestUnknownFormatsAreUsageErrors(t *testing.T) {
 	_, _, fileErr := OpenFile("fancy", file, Options{})
 	for _, err := range []error{err, fileErr} {
 		var f *fault.Error
-		if !errors.As(err, &f) || f.Exit != fault.Usage || !strings.Contains(f.Text(), `"fancy"`) || !strings.Contains(f.Fix, "jsonl, lines, text, json") {
+		if !errors.As(err, &f) || f.Exit != fault.Usage || !strings.Contains(f.Text(), `"fancy"`) || !strings.Contains(f.Fix, "jsonl, frames, lines, text, json") {
 			t.Errorf("got %v", err)
 		}
 	}

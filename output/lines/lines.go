@@ -52,6 +52,9 @@ func (s *sink) Emit(e event.Event) error {
 	for _, f := range s.board.Minutes(e.Time) {
 		s.print(s.rows.Still(f, e.Time))
 	}
+	for _, j := range s.board.Progress(e.Time) {
+		s.print(s.rows.StillJob(j, e.Time))
+	}
 	return s.flush()
 }
 

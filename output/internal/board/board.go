@@ -18,6 +18,7 @@ import (
 // Item is one thing to print, whole and final. Exactly one field is set.
 type Item struct {
 	Frame *Frame
+	Job   *Job
 	// Text are completed lines of a text block.
 	Text *Text
 	Note *Note
@@ -59,6 +60,7 @@ type Board struct {
 	frames   map[string]*Frame
 	texts    map[string]*text
 	children map[string]*Child
+	jobs     map[string]*Job
 	// terminals are the commands that run; one may outlive its call.
 	terminals map[string]terminal
 	blocks    int
@@ -85,6 +87,7 @@ type lane struct {
 // entry is an item of a lane.
 type entry struct {
 	frame *Frame
+	job   *Job
 	text  *text
 	note  *Note
 	// number is its place among the entries of all lanes.
@@ -124,10 +127,13 @@ func New(show Show) *Board {
 // Take updates the board with one event. Types that it does not know, and rows
 // of list jobs, change nothing.
 func (b *Board) Take(e event.Event) {
-	if e.ItemID != "" || b.ended {
+	if b.ended {
 		return
 	}
 	b.status.take(e)
+	if b.takeJob(e) {
+		return
+	}
 	if end, ok := e.Body.(event.RunFinishedEvent); ok {
 		b.End()
 		b.last = &Note{Kind: KindEnd, End: &end}
@@ -187,6 +193,9 @@ func (b *Board) End() {
 	b.ended = true
 	for session := range b.lanes {
 		b.endLane(session, time.Time{})
+	}
+	for _, j := range b.jobs {
+		j.end(time.Time{})
 	}
 	for _, c := range b.children {
 		c.forget()
@@ -248,6 +257,11 @@ func (b *Board) pop(l *lane, now time.Time, noRoom bool) (item *Item, more bool)
 	switch {
 	case head.note != nil:
 		item = &Item{Note: head.note}
+	case head.job != nil:
+		if !head.job.final {
+			return nil, false
+		}
+		item = &Item{Job: head.job}
 	case head.frame != nil:
 		f := head.frame
 		if !f.State.Final() || len(l.items) == 1 && !l.flush && !noRoom && now.Before(f.ended.Add(late)) {

@@ -170,6 +170,12 @@ func (p Painter) below(look mark, text string) string {
 	return strings.TrimRight(row+" "+term.Cut(text, p.width()-gap, p.Style.ellipsis), " ")
 }
 
+// belowMarked is a row under a header with a mark of its own.
+func (p Painter) belowMarked(rail, look mark, text string) string {
+	room := p.width() - gap - term.Width(look.icon) - 1
+	return p.Style.paint(rail.sgr, rail.rail) + " " + p.Style.paint(look.sgr, look.icon) + " " + term.Cut(text, room, p.Style.ellipsis)
+}
+
 // preview is what the call does, without the verb that the tool's name
 // repeats.
 func (p Painter) preview(f *Frame) string {

@@ -32,8 +32,10 @@ type part struct {
 	tail   []string
 	// want is how many rows of the tail it would like, got what it gets.
 	want, got int
-	final     bool
-	text      bool
+	// pick chooses so many rows of the tail; nil are the last ones.
+	pick  func(n int) []string
+	final bool
+	text  bool
 }
 
 // Crowded tells whether there are more items than the region has rows.
@@ -49,7 +51,7 @@ func (b *Board) Crowded(rows int) bool {
 func (p Painter) Region(b *Board, now time.Time, rows int) []string {
 	budget := Cap(rows)
 	var status string
-	if b.status.Open && rows >= noStatus {
+	if b.status.Open && rows >= noStatus && (len(b.jobs) == 0 || b.status.Turn > 0) {
 		status = p.status(b, now)
 		budget--
 	}
@@ -103,6 +105,8 @@ func (p Painter) part(it *entry, now time.Time, head bool) *part {
 	switch {
 	case it.frame != nil:
 		return p.live(it.frame, now)
+	case it.job != nil:
+		return p.jobPart(it.job, now)
 	case it.note != nil:
 		return &part{header: p.Note(it.note)[0], final: true}
 	}
@@ -238,13 +242,21 @@ func (p Painter) spread(parts []*part, budget int) []string {
 		case it.text:
 			out = append(append(out, it.tail[len(it.tail)-it.got:]...), it.header)
 		default:
-			out = append(append(out, it.header), it.tail[len(it.tail)-it.got:]...)
+			out = append(append(out, it.header), it.rows()...)
 		}
 	}
 	if folded != "" {
 		out = append(out, folded)
 	}
 	return out
+}
+
+// rows are those of the tail that have a place.
+func (it *part) rows() []string {
+	if it.pick != nil {
+		return it.pick(it.got)
+	}
+	return it.tail[len(it.tail)-it.got:]
 }
 
 // fold chooses the parts that get a header. What does not fit is counted in one

@@ -11,7 +11,7 @@ type Style struct {
 	color bool
 	// pending to incomplete are the marks of frames and remarks.
 	pending, streaming, awaiting, running, done, badExit, failed, denied, timedOut, cancelled, incomplete mark
-	ellipsis, between                                                                                     string
+	ellipsis, between, none                                                                               string
 }
 
 // mark is how a state is marked: an icon before the name, a rail before the
@@ -33,14 +33,14 @@ func NewStyle(color, ascii bool) Style {
 		failed: mark{"✗", "┃", red}, denied: mark{"⊘", " ", magenta}, timedOut: mark{"⧗", "╎", red},
 		cancelled: mark{"-", "╎", dim}, incomplete: mark{"!", "╎", yellow}, pending: mark{"◌", " ", dim},
 		streaming: mark{"~", " ", dim}, awaiting: mark{"?", " ", boldYellow},
-		ellipsis: "…", between: " · ",
+		ellipsis: "…", between: " · ", none: "–",
 	}
 	if ascii {
 		s.running = mark{">", "|", cyan}
 		s.done, s.badExit, s.failed = mark{"+", " ", green}, mark{"x", "!", yellow}, mark{"x", "!", red}
 		s.denied, s.timedOut = mark{"/", " ", magenta}, mark{"T", ":", red}
 		s.cancelled, s.incomplete, s.pending = mark{"-", ":", dim}, mark{"!", ":", yellow}, mark{".", " ", dim}
-		s.ellipsis, s.between = "...", ", "
+		s.ellipsis, s.between, s.none = "...", ", ", "-"
 	}
 	return s
 }

@@ -24,6 +24,8 @@ func (t *Transcript) Rows(items []Item) []string {
 		switch {
 		case it.Frame != nil:
 			out = t.add(out, row, t.Painter.Frame(it.Frame)...)
+		case it.Job != nil:
+			out = t.add(out, row, t.Painter.Job(it.Job)...)
 		case it.Note != nil:
 			out = t.add(out, row, t.Painter.Note(it.Note)...)
 		default:
@@ -38,6 +40,11 @@ func (t *Transcript) Rows(items []Item) []string {
 // Still returns the rows for a call that has been running for another minute.
 func (t *Transcript) Still(f *Frame, now time.Time) []string {
 	return t.add(nil, row, t.Painter.Still(f, now))
+}
+
+// StillJob returns the rows for a job that goes on.
+func (t *Transcript) StillJob(j *Job, now time.Time) []string {
+	return t.add(nil, row, t.Painter.StillJob(j, now))
 }
 
 func (t *Transcript) add(out []string, kind int, rows ...string) []string {
