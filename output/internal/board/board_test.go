@@ -56,6 +56,8 @@ func print(p Painter, items []Item) []string {
 			rows = append(rows, p.Frame(it.Frame)...)
 		case it.Note != nil:
 			rows = append(rows, p.Note(it.Note)...)
+		case it.Job != nil:
+			rows = append(rows, p.Job(it.Job)...)
 		default:
 			for _, l := range it.Text.Lines {
 				rows = append(rows, "text "+p.Line(it.Text, l))

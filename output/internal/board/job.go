@@ -121,6 +121,7 @@ func (b *Board) startJob(e event.Event, s event.JobStartedEvent) *Job {
 		b.jobs = map[string]*Job{}
 	}
 	b.jobs[s.JobID] = j
+	b.lane(failureLane(s.JobID)) // its rows come before the end of the job
 	b.add(jobLane(s.JobID), &entry{job: j})
 	return j
 }
