@@ -64,7 +64,7 @@ func TestValidateSaysWhatIsWrongAndWhere(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", exit, stdout, stderr)
 	}
 	exit, stdout, _ = events(t, good+"rest", "validate", "-")
-	if exit != int(fault.Failed) || !strings.HasSuffix(stdout, "problems in 80 lines\n") {
+	if exit != int(fault.Failed) || !strings.HasSuffix(stdout, "problems in 93 lines\n") {
 		t.Errorf("exit %d, %q", exit, stdout)
 	}
 }
