@@ -51,6 +51,8 @@ const (
 	Warning NoteKind = iota
 	Failure
 	KindEnd
+	// KindRow is a failed row of a list job, in one row of the terminal.
+	KindRow
 )
 
 // Board keeps what is not printed yet. The zero value is not usable.
@@ -195,7 +197,7 @@ func (b *Board) End() {
 		b.endLane(session, time.Time{})
 	}
 	for _, j := range b.jobs {
-		j.end(time.Time{})
+		j.end()
 	}
 	for _, c := range b.children {
 		c.forget()

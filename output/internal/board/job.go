@@ -1,7 +1,9 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -19,23 +21,27 @@ type Job struct {
 	// attempt. What is left over has not been begun.
 	Total, Running, Completed, Failed, Skipped int
 	CostUSD                                    float64
-	// ETA is how long the rest will take, as the stream has it, counted from
-	// Told; it is negative until a row is finished.
-	ETA  time.Duration
-	Told time.Time
+	// ETA is how long the rest will take, as the stream has it; it is negative
+	// until a row is finished.
+	ETA time.Duration
 	// End is its last event, nil while it is open or when its stream was cut.
 	End  *event.JobFinishedEvent
 	Took time.Duration
 
-	began time.Time
-	final bool
+	// began is when it began, seen is the time of its latest event.
+	began, seen time.Time
+	final       bool
 	// finished counts rows since the job began, for the rate.
 	finished int
-	rows     map[string]*jobRow
-	// failures are rows that failed for good, in that order.
-	failures []jobFailure
-	// printed and printedAt are how many rows were finished, and when, at the
-	// last row about it in a format that does not draw.
+	// rows are those that are being worked on.
+	rows map[string]*jobRow
+	// failed are the rows that failed for good, by their number in the table;
+	// newest is the last of them, noted counts those that got a remark.
+	failed map[string]int
+	newest jobFailure
+	noted  int
+	// printed and printedAt are how many rows were done, and when, at the last
+	// row about it in a format that does not draw.
 	printed   int
 	printedAt time.Time
 }
@@ -45,7 +51,9 @@ type jobRow struct {
 	id    string
 	index int
 	began time.Time
-	// doing is its latest call that has no result.
+	// session is the row's own; those of agents that it spawns are others.
+	session string
+	// doing is its latest call, if that has no result.
 	doing *Frame
 }
 
@@ -57,19 +65,15 @@ type jobFailure struct {
 const (
 	// maxFailures is how many failed rows get a row in history.
 	maxFailures = 20
-	// maxNamed is how many of them the last frame names.
-	maxNamed = 5
-	// maxJobRows is how many rows the region has for a job below its header.
-	maxJobRows = 6
-	// barSpace is what stands beside the bar.
-	barSpace = 38
+	// maxWhy is how much of an error is kept to say why a row failed.
+	maxWhy = 1 << 10
 )
 
 // Done counts the rows that need no more work.
 func (j *Job) Done() int { return j.Completed + j.Failed + j.Skipped }
 
-// Left counts the rows that are not done.
-func (j *Job) Left() int { return max(0, j.Total-j.Done()) }
+// Pending counts the rows that nobody has begun.
+func (j *Job) Pending() int { return max(0, j.Total-j.Done()-j.Running) }
 
 // takeJob takes the events of jobs and of their rows. It tells whether the event
 // was one.
@@ -84,14 +88,9 @@ func (b *Board) takeJob(e event.Event) bool {
 	case event.JobItemFinishedEvent:
 		b.endRow(e, body)
 	case event.JobProgressEvent:
-		b.job(e, body.JobID).progress(e, body)
+		b.job(e, body.JobID).progress(body)
 	case event.JobFinishedEvent:
-		j := b.job(e, body.JobID)
-		if j.End == nil {
-			j.End = &body
-			j.Total, j.Completed, j.Failed, j.Skipped = body.Total, body.Completed, body.Failed, body.Skipped
-		}
-		j.end(e.Time)
+		b.job(e, body.JobID).finish(body)
 	default:
 		if e.ItemID == "" {
 			return false
@@ -101,18 +100,22 @@ func (b *Board) takeJob(e event.Event) bool {
 	return true
 }
 
-// job returns a job. One that nobody announced begins now.
+// job returns the job that an event is about. One that nobody announced begins
+// now.
 func (b *Board) job(e event.Event, id string) *Job {
-	if j := b.jobs[id]; j != nil {
-		return j
+	j := b.jobs[id]
+	if j == nil {
+		j = b.startJob(e, event.JobStartedEvent{JobID: id})
 	}
-	return b.startJob(e, event.JobStartedEvent{JobID: id})
+	j.seen = e.Time
+	return j
 }
 
 func (b *Board) startJob(e event.Event, s event.JobStartedEvent) *Job {
 	j := &Job{
 		ID: s.JobID, Source: path.Base(s.Source.Path), Total: s.Total, Skipped: s.Skipped,
-		ETA: -1, began: e.Time, rows: map[string]*jobRow{}, printed: -1,
+		ETA: -1, began: e.Time, seen: e.Time,
+		rows: map[string]*jobRow{}, failed: map[string]int{}, printed: -1,
 	}
 	if s.Source.Path == "" {
 		j.Source = s.JobID
@@ -134,6 +137,10 @@ func (j *Job) startRow(e event.Event, s event.JobItemStartedEvent) {
 	if j.final {
 		return
 	}
+	if _, ok := j.failed[e.ItemID]; ok { // it counts by this attempt now
+		delete(j.failed, e.ItemID)
+		j.Failed = max(0, j.Failed-1)
+	}
 	if j.rows[e.ItemID] == nil {
 		j.Running++
 	}
@@ -143,7 +150,7 @@ func (j *Job) startRow(e event.Event, s event.JobItemStartedEvent) {
 // endRow counts a row, unless it will be tried again.
 func (b *Board) endRow(e event.Event, f event.JobItemFinishedEvent) {
 	j := b.job(e, f.JobID)
-	if j.final {
+	if _, counted := j.failed[e.ItemID]; j.final || counted {
 		return
 	}
 	if j.rows[e.ItemID] != nil {
@@ -162,75 +169,122 @@ func (b *Board) endRow(e event.Event, f event.JobItemFinishedEvent) {
 		j.Skipped++
 	default:
 		j.Failed++
-		j.failures = append(j.failures, jobFailure{f.Index, e.ItemID, whyRow(f)})
-		if len(j.failures) <= maxFailures {
-			b.add(failureLane(j.ID), &entry{note: &Note{Kind: Failure, Text: j.failures[len(j.failures)-1].text("row ")}})
+		j.failed[e.ItemID] = f.Index
+		j.newest = jobFailure{f.Index, e.ItemID, whyRow(f)}
+		if j.noted < maxFailures {
+			j.noted++
+			b.add(failureLane(j.ID), &entry{note: &Note{Kind: KindRow, Text: "row " + j.newest.text()}})
 		}
 	}
 	j.finished++
 }
 
-func (f jobFailure) text(before string) string {
-	return fmt.Sprintf("%s%d %s  %s", before, f.index+1, f.id, f.why)
-}
+// text numbers rows as people do, from 1.
+func (f jobFailure) text() string { return fmt.Sprintf("%d %s  %s", f.index+1, f.id, f.why) }
 
 // whyRow says in a few words why a row has failed.
 func whyRow(f event.JobItemFinishedEvent) string {
-	if f.Status == "timeout" {
-		return "timed out after " + limitText(time.Duration(f.DurationMS)*time.Millisecond)
-	}
-	if f.Error != nil && f.Error.Message != "" {
-		return f.Error.Message
+	switch {
+	case f.Status == "timeout" && f.DurationMS > 0:
+		took := time.Duration(f.DurationMS) * time.Millisecond
+		if took > time.Second { // the limit, not how long it took to end the row
+			took = took.Truncate(time.Second)
+		}
+		return "timed out after " + limitText(took)
+	case f.Status == "timeout":
+		return "timed out"
+	case f.Error != nil && f.Error.Message != "":
+		return strings.ToValidUTF8(f.Error.Message[:min(len(f.Error.Message), maxWhy)], "\ufffd")
 	}
 	return strings.ReplaceAll(string(f.Status), "_", " ")
 }
 
-func (j *Job) progress(e event.Event, p event.JobProgressEvent) {
+// progress takes the numbers of the stream, which are right also where some of
+// its lines are missing.
+func (j *Job) progress(p event.JobProgressEvent) {
 	if j.final {
 		return
 	}
 	j.Total, j.Running, j.Completed, j.Failed, j.Skipped = p.Total, p.Running, p.Completed, p.Failed, p.Skipped
 	if p.ETASeconds != nil {
-		j.ETA, j.Told = time.Duration(*p.ETASeconds*float64(time.Second)), e.Time
+		j.ETA = time.Duration(max(0, *p.ETASeconds) * float64(time.Second))
 	}
 	if p.CostUSD != nil {
 		j.CostUSD = *p.CostUSD
 	}
 }
 
-// rowDoes follows what a row's agent does.
-func (b *Board) rowDoes(e event.Event) {
-	var row *jobRow
-	for _, j := range b.jobs {
-		if r := j.rows[e.ItemID]; r != nil {
-			row = r
-		}
+// finish takes the totals.
+func (j *Job) finish(f event.JobFinishedEvent) {
+	if !j.final {
+		j.End = &f
+		j.Total, j.Completed, j.Failed, j.Skipped, j.Running = f.Total, f.Completed, f.Failed, f.Skipped, 0
 	}
-	id := callOf(e.Body)
-	if row == nil || id == "" || e.ParentSessionID != "" {
-		return
-	}
-	if row.doing == nil || row.doing.ID != id {
-		if _, begins := e.Body.(event.ToolCallEvent); !begins {
-			return
-		}
-		row.doing = newFrame(id, e.Time)
-		row.doing.Output = nil
-	}
-	if row.doing.take(e); row.doing.State.Final() {
-		row.doing = nil
+	j.end()
+}
+
+// end makes it final.
+func (j *Job) end() {
+	if !j.final {
+		j.final, j.rows = true, nil
+		j.Took = max(0, j.seen.Sub(j.began))
 	}
 }
 
-func (j *Job) end(now time.Time) {
-	if j.final {
+// rowDoes follows what a row's agent does. Its own agents do not count, and what
+// it was told, asked or warned of is in the log.
+func (b *Board) rowDoes(e event.Event) {
+	for _, j := range b.jobs {
+		if row := j.rows[e.ItemID]; row != nil {
+			row.does(e)
+			j.seen = e.Time
+		}
+	}
+}
+
+func (r *jobRow) does(e event.Event) {
+	if r.session == "" {
+		r.session = e.SessionID
+	}
+	id := callOf(e.Body)
+	if id == "" || e.SessionID != r.session {
 		return
 	}
-	j.final = true
-	if now.After(j.began) {
-		j.Took = now.Sub(j.began)
+	if r.doing == nil || r.doing.ID != id {
+		if _, begins := e.Body.(event.ToolCallEvent); !begins {
+			return
+		}
+		r.doing = newFrame(id, e.Time)
+		r.doing.Output = nil
 	}
-	j.rows = nil
+	if r.doing.take(e); r.doing.State.Final() {
+		r.doing = nil
+	}
+}
+
+// longest are up to n rows that have been worked on for longest.
+func (j *Job) longest(n int) []*jobRow {
+	rows := slices.SortedFunc(maps.Values(j.rows), func(a, b *jobRow) int {
+		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.index, b.index), strings.Compare(a.id, b.id))
+	})
+	return rows[:min(n, len(rows))]
+}
+
+// failedRows names up to n rows that failed: by their numbers, or by their ids
+// where the stream has only those.
+func (j *Job) failedRows(n int) []string {
+	var names []string
+	for _, index := range slices.Sorted(maps.Values(j.failed)) {
+		if len(names) < n {
+			names = append(names, fmt.Sprint(index+1))
+		}
+	}
+	if len(names) == 0 && j.End != nil {
+		for _, id := range j.End.FailedItems[:min(n, len(j.End.FailedItems))] {
+			names = append(names, term.Label(id))
+		}
+	}
+	return names
 }
 
 // Progress returns the jobs that a format without a region speaks of now: at
@@ -245,156 +299,6 @@ func (b *Board) Progress(now time.Time) []*Job {
 		j.printed, j.printedAt = j.Done(), now
 		out = append(out, j)
 	}
-	slices.SortFunc(out, func(a, b *Job) int { return a.began.Compare(b.began) })
+	slices.SortFunc(out, func(a, b *Job) int { return cmp.Or(a.began.Compare(b.began), strings.Compare(a.ID, b.ID)) })
 	return out
-}
-
-// StillJob is the row of a job in a format without a region.
-func (p Painter) StillJob(j *Job, now time.Time) string {
-	h := p.jobHead(j)
-	h.preview += p.Style.between + p.jobCounts(j)
-	return p.header(p.Style.running, h, meta{took: elapsed(now.Sub(j.began))}, p.width())
-}
-
-func (p Painter) jobHead(j *Job) head {
-	return head{name: "job", preview: fmt.Sprintf("%s  %d/%d", term.Label(j.Source), j.Done(), j.Total)}
-}
-
-func (p Painter) jobCounts(j *Job) string {
-	words := []string{fmt.Sprintf("%d running", j.Running), fmt.Sprintf("%d ok", j.Completed)}
-	if j.Failed > 0 {
-		words = append(words, fmt.Sprintf("%d failed", j.Failed))
-	}
-	if j.Skipped > 0 {
-		words = append(words, fmt.Sprintf("%d skipped", j.Skipped))
-	}
-	words = append(words, fmt.Sprintf("%d left", j.Left()))
-	if j.CostUSD > 0 {
-		words = append(words, fmt.Sprintf("$%.2f", j.CostUSD))
-	}
-	return strings.Join(words, p.Style.between)
-}
-
-// jobPart is a job that is not finished.
-func (p Painter) jobPart(j *Job, now time.Time) *part {
-	made := &part{header: p.header(p.Style.running, p.jobHead(j), meta{took: elapsed(now.Sub(j.began))}, p.width())}
-	// The most valuable comes first; it is shown in the order of the number.
-	type valued struct {
-		place int
-		row   string
-	}
-	look := p.Style.running
-	rows := []valued{{1, p.below(look, p.jobCounts(j))}}
-	if p.Columns >= narrow {
-		rows = append(rows, valued{0, p.below(look, p.bar(j, now))})
-	}
-	if n := len(j.failures); n > 0 {
-		rows = append(rows, valued{2, p.belowMarked(look, p.Style.failed, term.Label(j.failures[n-1].text("")))})
-	}
-	for i, r := range j.longest() {
-		text := fmt.Sprintf("%d %s", r.index+1, r.id)
-		if r.doing != nil {
-			text += "  " + strings.TrimRight(r.doing.Name+" "+p.preview(r.doing), " ")
-		}
-		rows = append(rows, valued{3 + i, p.belowMarked(look, look, term.Label(text)+"  "+elapsed(now.Sub(r.began)))})
-	}
-	made.want = min(len(rows), maxJobRows)
-	made.pick = func(n int) []string {
-		chosen := slices.Clone(rows[:n])
-		slices.SortFunc(chosen, func(a, b valued) int { return a.place - b.place })
-		var out []string
-		for _, v := range chosen {
-			out = append(out, v.row)
-		}
-		return out
-	}
-	return made
-}
-
-// longest are up to two rows that have been worked on for longest.
-func (j *Job) longest() []*jobRow {
-	var out []*jobRow
-	for _, r := range j.rows {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b *jobRow) int {
-		if d := a.began.Compare(b.began); d != 0 {
-			return d
-		}
-		return a.index - b.index
-	})
-	return out[:min(2, len(out))]
-}
-
-// bar shows how far the job is, how fast, and how long the rest will take.
-func (p Painter) bar(j *Job, now time.Time) string {
-	cells := max(10, p.width()-barSpace)
-	share := 0.0
-	if j.Total > 0 {
-		share = min(1, float64(j.Done())/float64(j.Total))
-	}
-	full := int(share * float64(cells))
-	eta := p.Style.none
-	if j.ETA >= 0 {
-		eta = elapsed(j.ETA - now.Sub(j.Told))
-	}
-	return fmt.Sprintf("[%s%s]  %d%%   %s   eta %s", strings.Repeat("#", full), strings.Repeat("-", cells-full),
-		int(share*100), p.rate(j, now.Sub(j.began)), eta)
-}
-
-// rate is how many rows were finished in a minute.
-func (p Painter) rate(j *Job, took time.Duration) string {
-	if j.finished == 0 || took <= 0 {
-		return p.Style.none + "/min"
-	}
-	return fmt.Sprintf("%.1f/min", float64(j.finished)/took.Minutes())
-}
-
-// Job returns the rows of a job that has ended.
-func (p Painter) Job(j *Job) []string {
-	look, words := p.Style.done, []string{fmt.Sprintf("%d ok", j.Completed)}
-	if j.Failed > 0 {
-		look = p.Style.failed
-		words = append(words, fmt.Sprintf("%d failed", j.Failed))
-	}
-	switch {
-	case j.End == nil:
-		look = p.Style.incomplete
-		words = append(words, fmt.Sprintf("%d left", j.Left()))
-	case j.End.Status == "cancelled":
-		look = p.Style.cancelled
-		words = append(words, fmt.Sprintf("%d left", j.Left()))
-	case j.Left() > 0:
-		look = p.Style.failed
-		words = append(words, fmt.Sprintf("%d left", j.Left()))
-	}
-	h := head{name: "job", preview: term.Label(j.Source) + "  " + strings.Join(words, p.Style.between)}
-	rows := []string{p.header(look, h, meta{took: elapsed(j.Took)}, p.width())}
-	second := []string{p.rate(j, j.Took)}
-	if j.CostUSD > 0 {
-		second = append(second, fmt.Sprintf("$%.2f", j.CostUSD))
-	}
-	if j.End != nil && j.End.OutputPath != "" {
-		second = append(second, term.Label(j.End.OutputPath))
-	}
-	rows = append(rows, p.below(mark{}, strings.Join(second, p.Style.between)))
-	if j.Failed > 0 {
-		rows = append(rows, p.below(mark{}, p.failed(j)))
-	}
-	return rows
-}
-
-// failed names the rows that failed, and says what to do about them.
-func (p Painter) failed(j *Job) string {
-	var names []string
-	list := slices.Clone(j.failures)
-	slices.SortFunc(list, func(a, b jobFailure) int { return a.index - b.index })
-	for _, f := range list[:min(maxNamed, len(list))] {
-		names = append(names, fmt.Sprint(f.index+1))
-	}
-	text := "failed rows: " + strings.Join(names, ", ")
-	if n := j.Failed - len(names); n > 0 {
-		text = strings.TrimSuffix(text, " ") + fmt.Sprintf(" %s %d more", p.Style.ellipsis, n)
-	}
-	return text + p.Style.between + "run again: drover jobs retry " + term.Label(j.ID)
 }

@@ -81,6 +81,9 @@ func (p Painter) Note(n *Note) []string {
 	switch n.Kind {
 	case Failure:
 		look = p.Style.failed
+	case KindRow:
+		look = p.Style.failed
+		return []string{p.Style.paint(look.sgr, look.icon) + " " + term.Cut(term.Label(text), p.width()-gap, p.Style.ellipsis)}
 	case KindEnd:
 		look, text = p.end(*n.End)
 	}
