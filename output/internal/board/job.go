@@ -139,7 +139,7 @@ func (j *Job) startRow(e event.Event, s event.JobItemStartedEvent) {
 	}
 	if _, ok := j.failed[e.ItemID]; ok { // it counts by this attempt now
 		delete(j.failed, e.ItemID)
-		j.Failed = max(0, j.Failed-1)
+		j.Failed, j.finished = max(0, j.Failed-1), j.finished-1
 	}
 	if j.rows[e.ItemID] == nil {
 		j.Running++
