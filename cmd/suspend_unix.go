@@ -32,7 +32,7 @@ func watchStops(screen output.Screen) (end func()) {
 				screen.Resume()
 			case <-stops:
 				screen.Suspend()
-				stopHere(stops, goes, done)
+				stopHere(goes, done)
 				screen.Resume()
 			}
 		}
@@ -40,16 +40,15 @@ func watchStops(screen output.Screen) (end func()) {
 	return func() { close(done) }
 }
 
-// stopHere stops the process by the signal's default action, and returns when
-// it goes on.
-func stopHere(stops, goes chan os.Signal, done chan struct{}) {
+// stopHere stops the process and returns when it goes on. It is stopped by
+// SIGSTOP: a Go program that has once been told of SIGTSTP never gets back the
+// default action of that signal.
+func stopHere(goes chan os.Signal, done chan struct{}) {
 	select {
 	case <-goes: // an old one
 	default:
 	}
-	signal.Reset(syscall.SIGTSTP)
-	defer signal.Notify(stops, syscall.SIGTSTP)
-	if syscall.Kill(os.Getpid(), syscall.SIGTSTP) != nil {
+	if syscall.Kill(os.Getpid(), syscall.SIGSTOP) != nil {
 		return
 	}
 	select {

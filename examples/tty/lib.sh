@@ -14,8 +14,9 @@ failures=0
 
 t() { tmux -L "$S" -f /dev/null -u "$@"; }
 stop() {
-	t kill-server 2>/dev/null
-	rm -rf "$D"
+	local s
+	for s in "$S" "$S-b"; do tmux -L "$s" kill-server 2>/dev/null; done
+	rm -rf "$D" 2>/dev/null || { sleep 0.5; rm -rf "$D"; } # somebody was still writing
 }
 trap stop EXIT
 # A config and a state of nobody.
@@ -149,4 +150,26 @@ most_rows() {
 		[ "$n" -gt "$most" ] && most=$n
 	done
 	echo "$most"
+}
+
+# script makes a folder to work in, with a model that answers with the given
+# lines, one after the other, and prints the beginning of a command that runs
+# it. The policy asks for what touches a file named asked, and for git push.
+script() {
+	mkdir -p "$D/work"
+	printf '%s\n' "$@" >"$D/model.jsonl"
+	cat >"$D/ask.yaml" <<-'Y'
+		version: 1
+		default: allow
+		rules:
+		  - {id: touching, effect: ask, argv: [touch], reason: Files are touched by people.}
+		  - {id: push-asks, effect: ask, argv: [git, push], reason: Pushes are reviewed.}
+	Y
+	printf 'cd %s && %s run --model script:%s' "$D/work" "$DROVER" "$D/model.jsonl"
+}
+# runs is a response that runs commands, all at once.
+runs() {
+	local c list=
+	for c in "$@"; do list="$list,{\"name\":\"exec_command\",\"args\":{\"cmd\":\"$c\"}}"; done
+	printf '{"tool_calls":[%s]}' "${list#,}"
 }

@@ -65,6 +65,10 @@ func (t *terminal) Close() error { return nil }
 // maxTries is how often a person may answer with something else.
 const maxTries = 2
 
+// gather is how long the first question waits for others that come at the same
+// time, so that a person sees how many there are.
+const gather = 50 * time.Millisecond
+
 // Ask prints the request and reads lines until one is an answer.
 func (t *terminal) Ask(ctx context.Context, e event.Event) (Answer, error) {
 	t.count(1)
@@ -75,8 +79,10 @@ func (t *terminal) Ask(ctx context.Context, e event.Event) (Answer, error) {
 	case <-ctx.Done():
 		return Answer{}, context.Cause(ctx)
 	}
-	if ctx.Err() != nil {
-		return Answer{}, context.Cause(ctx) // both were ready
+	select {
+	case <-time.After(gather):
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
 	}
 	out, release := t.Hold()
 	defer release()
