@@ -25,22 +25,27 @@ func Text(s string) string {
 		return s
 	}
 	var b strings.Builder
-	lineStart := 0
+	stop := 0 // the latest tab stop, or the beginning of the line
+	var before seen
 	p := stripper{text: func(r rune) {
 		switch {
 		case r == '\n':
 			b.WriteByte('\n')
-			lineStart = b.Len()
+			stop = b.Len()
 		case r == '\t':
-			cells := Width(b.String()[lineStart:])
+			cells := Width(b.String()[stop:])
 			b.WriteString(strings.Repeat(" ", tabStop-cells%tabStop))
+			stop = b.Len()
 		case isControl(r):
+			return
 		case isBidi(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
-		case isInvisible(r) && (r < 0x200c || r > 0x200f):
+		case before.hides(r) && (r < 0x200c || r > 0x200f), before.piles(r):
+			return
 		default:
 			b.WriteRune(r)
 		}
+		before.add(r)
 	}}
 	p.write(s)
 	p.flush()
@@ -56,9 +61,15 @@ func Label(s string) string {
 	}
 	var b strings.Builder
 	escaped := false
+	var before seen
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if esc := escapeRune(r, size, s[i]); esc != "" {
+		esc := escapeRune(r, size, s[i])
+		if esc == "" && (before.hides(r) || before.piles(r)) {
+			esc = number(r)
+		}
+		before.add(r)
+		if esc != "" {
 			b.WriteString(esc)
 			escaped = true
 		} else if r == '\\' {
@@ -98,14 +109,19 @@ func escapeRune(r rune, size int, first byte) string {
 		return `\t`
 	case r == 0x1b:
 		return `\e`
-	case isControl(r):
+	case r < 0x20 || r == 0x7f:
 		return fmt.Sprintf(`\x%02x`, r)
-	case isBidi(r), isInvisible(r) && r < 0x10000:
-		return fmt.Sprintf(`\u%04x`, r)
-	case isInvisible(r):
-		return fmt.Sprintf(`\U%08x`, r)
+	case isControl(r), isBidi(r): // \x80 to \xff are bytes that are no text
+		return number(r)
 	}
 	return ""
+}
+
+func number(r rune) string {
+	if r < 0x10000 {
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
 }
 
 // isPlain tells whether a text is ASCII without control characters but
@@ -123,16 +139,3 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r <= 0x9f }
 
 // isBidi tells the characters that turn the direction of what follows.
 func isBidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
-
-// isInvisible tells characters without a look of their own, behind which text
-// can be hidden.
-func isInvisible(r rune) bool {
-	switch {
-	case r < 0xad:
-		return false
-	case r == 0xad, r == 0x034f, r == 0x180e, r == 0x2028, r == 0x2029, r == 0xfeff,
-		r >= 0x200b && r <= 0x200f, r >= 0x2060 && r <= 0x2065, r >= 0x206a && r <= 0x206f, r >= 0xfff9 && r <= 0xfffb:
-		return true
-	}
-	return r >= 0xe0000 && r <= 0xe0fff
-}

@@ -53,12 +53,13 @@ func (p *stripper) write(chunk string) {
 	}
 }
 
-// flush gives up on the rest of a character that was cut.
+// flush gives up on the rest of a character that was cut: each of its bytes is
+// no text, as it would be if something else followed.
 func (p *stripper) flush() {
-	if len(p.partial) > 0 {
-		p.partial = p.partial[:0]
+	for range p.partial {
 		p.rune(utf8.RuneError)
 	}
+	p.partial = p.partial[:0]
 }
 
 func (p *stripper) rune(r rune) {

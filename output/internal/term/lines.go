@@ -16,11 +16,8 @@ const (
 	maxKept      = 64 << 10
 	maxLineBytes = 4 << 10
 	maxColumn    = 4 << 10
-)
-
-const (
-	zeroWidthJoiner = 0x200d
-	emojiSelector   = 0xfe0f
+	// maxCell is how many bytes one column takes: an emoji of many parts.
+	maxCell = 64
 )
 
 // Discipline turns the output of a command into lines, as a terminal would
@@ -29,9 +26,10 @@ const (
 // in two by a chunk's end. It keeps the newest 200 lines or 64 KiB.
 type Discipline struct {
 	parser stripper
-	done   []string
-	// kept is how many bytes done holds.
-	kept int
+	// done[first:] are the finished lines, kept is how many bytes they hold.
+	done  []string
+	first int
+	kept  int
 	// dropped counts lines that are no longer kept.
 	dropped int
 
@@ -40,6 +38,11 @@ type Discipline struct {
 	line  []byte
 	cells []cell
 	split bool
+	// stop is where in line its latest tab stop is, before what its last
+	// character was. joined counts the bytes that were added to cells.
+	stop   int
+	before seen
+	joined int
 	// col is the cursor in a line that is split; back says that a carriage
 	// return waits for what comes after it.
 	col  int
@@ -67,7 +70,8 @@ func (d *Discipline) Write(chunk string) {
 				n++
 			}
 			if n > 0 {
-				d.line = append(d.line, chunk[:min(n, maxLineBytes-min(len(d.line), maxLineBytes))]...)
+				d.line = append(d.line, chunk[:min(n, maxLineBytes-len(d.line))]...)
+				d.before = seen{last: rune(chunk[n-1])}
 				chunk = chunk[n:]
 				continue
 			}
@@ -90,12 +94,18 @@ func (d *Discipline) Write(chunk string) {
 // Tail returns the newest n lines, an unfinished last one included, and how
 // many lines there have been in all.
 func (d *Discipline) Tail(n int) (lines []string, total int) {
-	lines = append(lines, d.done...)
-	if last := d.current(); last != "" {
+	kept := d.done[d.first:]
+	last := d.current()
+	total = d.dropped + len(kept)
+	if last != "" {
+		total++
+		n--
+	}
+	lines = append(lines, kept[max(0, len(kept)-max(0, n)):]...)
+	if last != "" && n >= 0 {
 		lines = append(lines, last)
 	}
-	total = d.dropped + len(lines)
-	return lines[max(0, len(lines)-n):], total
+	return lines, total
 }
 
 func (d *Discipline) rune(r rune) {
@@ -125,17 +135,17 @@ func (d *Discipline) newline() {
 	d.done = append(d.done, line)
 	d.kept += len(line)
 	d.line, d.cells, d.split, d.col, d.back = d.line[:0], d.cells[:0], false, 0, false
-	// What is too much goes in large steps, so that a line costs little.
-	if len(d.done) <= 2*maxLines && d.kept <= 2*maxKept {
-		return
+	d.stop, d.before, d.joined = 0, seen{}, 0
+	for len(d.done)-d.first > maxLines || d.kept > maxKept {
+		d.kept -= len(d.done[d.first])
+		d.done[d.first] = ""
+		d.first++
+		d.dropped++
 	}
-	drop := 0
-	for len(d.done)-drop > maxLines || d.kept > maxKept {
-		d.kept -= len(d.done[drop])
-		drop++
+	if d.first > maxLines { // once in so many lines
+		d.done = append(d.done[:0], d.done[d.first:]...)
+		d.first = 0
 	}
-	d.dropped += drop
-	d.done = append(d.done[:0], d.done[drop:]...)
 }
 
 // current is the line that is not finished.
@@ -145,6 +155,9 @@ func (d *Discipline) current() string {
 	}
 	var b strings.Builder
 	for _, c := range d.cells {
+		if b.Len()+len(c) > maxLineBytes {
+			break
+		}
 		b.WriteString(string(c))
 	}
 	return strings.TrimRight(b.String(), " ")
@@ -171,9 +184,10 @@ func (d *Discipline) splitLine() {
 
 func (d *Discipline) tab() {
 	if !d.split && !d.back {
-		n := tabStop - ansi.StringWidth(string(d.line))%tabStop
-		if len(d.line) < maxLineBytes {
+		n := tabStop - ansi.StringWidth(string(d.line[d.stop:]))%tabStop
+		if len(d.line)+n <= maxLineBytes {
 			d.line = append(d.line, strings.Repeat(" ", n)...)
+			d.stop = len(d.line)
 		}
 		return
 	}
@@ -184,15 +198,17 @@ func (d *Discipline) tab() {
 // print puts a character at the cursor.
 func (d *Discipline) print(r rune) {
 	if !d.split && !d.back {
-		if len(d.line) < maxLineBytes && (combines(r) == "" || joins(r, d.line)) {
+		if len(d.line)+utf8.RuneLen(r) <= maxLineBytes && (combines(r) == "" || joins(r, d.line)) && !d.before.piles(r) {
 			d.line = utf8.AppendRune(d.line, r)
 		}
+		d.before.add(r)
 		return
 	}
 	d.splitLine()
-	if at := d.lastCell(); combines(r) != "" || at >= 0 && strings.HasSuffix(string(d.cells[at]), string(rune(zeroWidthJoiner))) {
-		if at >= 0 && len(d.cells[at]) < 64 && (combines(r) == "" || joins(r, []byte(d.cells[at]))) {
+	if at := d.lastCell(); combines(r) != "" || at >= 0 && isEmoji(r) && strings.HasSuffix(string(d.cells[at]), string(rune(zeroWidthJoiner))) {
+		if at >= 0 && len(d.cells[at]) < maxCell && d.joined < maxLineBytes && (combines(r) == "" || joins(r, []byte(d.cells[at]))) {
 			d.cells[at] += cell(string(r))
+			d.joined += utf8.RuneLen(r)
 		}
 		return
 	}
@@ -239,7 +255,7 @@ func (d *Discipline) tear(col int) {
 // may have, "mark" for marks of ordinary text, "" for everything else.
 func combines(r rune) string {
 	switch {
-	case r == zeroWidthJoiner, r == emojiSelector:
+	case r == zeroWidthJoiner, r == textSelector, r == emojiSelector:
 		return "join"
 	case r >= 0x300 && ansi.StringWidth(string(r)) == 0:
 		return "mark"
@@ -250,14 +266,14 @@ func combines(r rune) string {
 // joins tells whether r may follow what is there: marks need a character, and
 // the joiner and the selector an emoji.
 func joins(r rune, before []byte) bool {
-	last, _ := utf8.DecodeLastRune(before)
 	if len(before) == 0 {
 		return false
 	}
 	if combines(r) == "mark" {
 		return true
 	}
-	return last >= 0x203c || last == '#' || last == '*' || last >= '0' && last <= '9' && r == emojiSelector || last == 0xa9 || last == 0xae
+	last, _ := utf8.DecodeLastRune(before)
+	return isEmoji(last) || last == emojiSelector || r != zeroWidthJoiner && isKey(last)
 }
 
 func (d *Discipline) csi(params string, final byte) {

@@ -3,10 +3,12 @@ package term
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,10 +18,18 @@ func TestLabelShowsEverything(t *testing.T) {
 		{"a path with backslashes", `C:\temp`, `C:\temp`},
 		{"backslashes beside an escape", "C:\\temp\n", `C:\\temp\n`},
 		{"a newline that is text", `a\nb`, `a\nb`},
-		{"control characters", "a\tb\rc\x00d\x07e\x7ff\u0085g", `a\tb\rc\x00d\x07e\x7ff\x85g`},
+		{"control characters", "a\tb\rc\x00d\x07e\x7ff\u0085g", `a\tb\rc\x00d\x07e\x7ff\u0085g`},
 		{"a colour", "\x1b[31mred", `\e[31mred`},
 		{"the clipboard", "\x1b]52;c;aGk=\x07", `\e]52;c;aGk=\x07`},
-		{"8-bit control sequence", "\u009b2J", `\x9b2J`},
+		{"8-bit control sequence", "\u009b2J", `\u009b2J`},
+		{"the same as a byte", "\x9b2J", `\x9b2J`},
+		{"the clipboard, 8-bit", "\u009d52;c;aGk=\u009c", `\u009d52;c;aGk=\u009c`},
+		{"device control", "\x1bPq\x1b\\", `\ePq\e\\`},
+		{"text that is turned round, all ways", "\u202a\u202b\u202c\u202d\u2066\u2067\u2068\u2069", `\u202a\u202b\u202c\u202d\u2066\u2067\u2068\u2069`},
+		{"line separators", "a\u2028b\u2029c", `a\u2028b\u2029c`},
+		{"letters without a look", "a\u115f\u3164\u061c", `a\u115f\u3164\u061c`},
+		{"a heart is one, a letter is none", "❤\ufe0f a\ufe0f", "❤\ufe0f a\\ufe0f"},
+		{"a heap of marks", "e" + strings.Repeat("\u0301", maxMarks+1), "e" + strings.Repeat("\u0301", maxMarks) + `\u0301`},
 		{"text that is turned round", "fix\u202e-yb", `fix\u202e-yb`},
 		{"zero width", "a\u200bb\u00adc\ufeffd\u200de", `a\u200bb\u00adc\ufeffd\u200de`},
 		{"tags", "a\U000e0041b", `a\U000e0041b`},
@@ -59,6 +69,9 @@ func TestTextKeepsProse(t *testing.T) {
 		{"hidden text", "a\u200b\u00ad\u2028\u2060\ufeff\U000e0041b", "ab"},
 		{"invalid bytes", "a\xff\xc3", "a\ufffd\ufffd"},
 		{"a family", "👩‍👩‍👧", "👩‍👩‍👧"},
+		{"a selector without emoji", "❤\ufe0fa\ufe0f", "❤\ufe0fa"},
+		{"a heap of marks", "e" + strings.Repeat("\u0301", 1000), "e" + strings.Repeat("\u0301", maxMarks)},
+		{"a cut sequence", "\x1b[31mred\x1b[3", "red"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,6 +103,13 @@ func TestOutputIsWhatATerminalWouldShow(t *testing.T) {
 		{"empty lines", "a\n\nb\n", []string{"a", "", "b"}},
 		{"progress", "progress 1\rprogress 2\r\x1b[Kdone\n", []string{"done"}},
 		{"a shorter text over a longer", "12345\rab\n", []string{"ab345"}},
+		{"progress with blanks", "progress 1\rprogress 2\r \x1b[K done", []string{"  done"}},
+		{"a colour that is not closed", "\x1b[31mred", []string{"red"}},
+		{"a colour that is cut", "\x1b[31mred\x1b[3", []string{"red"}},
+		{"the clipboard", "a\x1b]52;c;aGk=\ab\x1b]52;c;aGk=\x1b\\c\u009d52;c;aGk=\u009cd\x1bPq\x1b\\e\n", []string{"abcde"}},
+		{"an open string ends with its line", "a\x1b]52;c;aGk=\nb\n", []string{"a", "b"}},
+		{"an open string ends somewhere", "\x1b]52;" + strings.Repeat("x", maxString) + "END\n", []string{"xxxEND"}},
+		{"a cursor that goes up", "1\n2\x1b[1A\r3\n", []string{"1", "3"}},
 		{"erase to the end", "12345\rab\x1b[K\n", []string{"ab"}},
 		{"erase to the beginning", "12345\b\b\x1b[1K\n", []string{"    5"}},
 		{"erase all", "12345\x1b[2Kx\n", []string{"     x"}},
@@ -106,6 +126,11 @@ func TestOutputIsWhatATerminalWouldShow(t *testing.T) {
 		{"a family", "👩‍👩‍👧 ok\n", []string{"👩‍👩‍👧 ok"}},
 		{"a joiner without emoji", "a\u200db\u200bc\n", []string{"abc"}},
 		{"text that is turned round", "a\u202eb\n", []string{`a\u202eb`}},
+		{"a joiner after letters", "世\u200d界\ufe0f\n", []string{"世界"}},
+		{"flags and keys", "🇩🇪 1\ufe0f\u20e3 ❤\ufe0f\n", []string{"🇩🇪 1\ufe0f\u20e3 ❤\ufe0f"}},
+		{"a letter after a joiner", "\rx\b👩\u200da\n", []string{"👩\u200da"}},
+		{"a heap of marks", "e" + strings.Repeat("\u0301", 1000) + "\n", []string{"e" + strings.Repeat("\u0301", maxMarks)}},
+		{"separators", "a\u2028b\u2029c\u00add\ufeffe\U000e0041f\n", []string{"abcdef"}},
 		{"NUL and DEL", "a\x00\x7fb\n", []string{"ab"}},
 		{"invalid bytes", "a\xffb\n", []string{"a\ufffdb"}},
 		{"a mark at the beginning", "\u0301a\n", []string{"a"}},
@@ -139,17 +164,44 @@ func TestOnlyTheNewestLinesAreKept(t *testing.T) {
 	if diff := cmp.Diff([]string{"line 1997", "line 1998", "line 1999"}, lines); diff != "" || total != 2000 {
 		t.Errorf("%s, %d lines", diff, total)
 	}
-	for range 60 {
-		d.Write(strings.Repeat("x", 10<<10) + "\n")
-		d.Write(strings.Repeat("é", 5<<10) + "\r\n")
-		d.Write("\r" + strings.Repeat("界", 5<<10) + "\n")
+	if lines, _ := d.Tail(2000); len(lines) != maxLines || lines[0] != "line 1800" {
+		t.Errorf("%d lines are kept, from %q", len(lines), lines[0])
 	}
-	size := 0
+	for _, long := range []string{
+		strings.Repeat("x", 10<<10) + "\n", strings.Repeat("é", 5<<10) + "\r\n", strings.Repeat("\t", 5<<10) + "x\n",
+		"\r" + strings.Repeat("界", 5<<10) + "\n", "\r" + strings.Repeat("e\u0301\u0301\u0301", 5<<10) + "\n",
+		"👩" + strings.Repeat("\u200d👩", 5<<10) + "\n", "\r" + strings.Repeat("\u200d👩", 5<<10) + "\n",
+	} {
+		for range 60 {
+			d.Write(long[:len(long)-1])
+			held(t, d)
+			d.Write("\n")
+			held(t, d)
+		}
+	}
+	if _, total := d.Tail(1); total != 2000+7*60 {
+		t.Errorf("%d lines", total)
+	}
+}
+
+// held fails if a discipline keeps more than it may.
+func held(t *testing.T, d *Discipline) {
+	t.Helper()
+	size, cells := 0, 0
 	for _, l := range d.done {
 		size += len(l)
+		if len(l) > maxLineBytes {
+			t.Fatalf("a line of %d bytes is kept", len(l))
+		}
 	}
-	if size > 2*maxKept+maxLineBytes || len(d.done) > 2*maxLines || len(d.line) > maxLineBytes {
-		t.Errorf("%d bytes in %d lines are kept", size, len(d.done))
+	for _, c := range d.cells {
+		cells += len(c)
+	}
+	if size > maxKept || len(d.done)-d.first > maxLines || cap(d.done) > 5*maxLines {
+		t.Fatalf("%d bytes in %d lines are kept", size, len(d.done))
+	}
+	if len(d.line) > maxLineBytes || len(d.current()) > maxLineBytes || cells > maxColumn*utf8.UTFMax+maxLineBytes+maxCell {
+		t.Fatalf("%d bytes and %d in cells are kept of a line", len(d.line), cells)
 	}
 }
 
@@ -209,40 +261,145 @@ var hostile = []string{
 	"\xff\xc3\x28\xe4\xb8", "世界\b\b\x1b[1K", "\u202e\u2066\u200b\ufeff", "👩‍👩‍👧\ufe0f\u200d", "\t\v\f\x00\x7f\u0085", "\x1b[\x18\x1b(0\x1b",
 }
 
-func FuzzNothingUnsafeIsLeft(f *testing.F) {
+// cut cuts a text anywhere, always alike for the same seed.
+func cut(s string, seed uint64) (chunks []string) {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for s != "" {
+		n := 1 + rnd.IntN(len(s))
+		chunks = append(chunks, s[:n])
+		s = s[n:]
+	}
+	return chunks
+}
+
+func addHostile(f *testing.F) {
 	for i, s := range hostile {
 		f.Add(s, uint64(i))
+		f.Add(s+hostile[(i+1)%len(hostile)], uint64(i))
 	}
+}
+
+func FuzzOutput(f *testing.F) {
+	addHostile(f)
 	f.Fuzz(func(t *testing.T, s string, seed uint64) {
-		if r, bad := unsafeRune(Text(s), true); bad {
-			t.Fatalf("Text(%q) holds %U", s, r)
-		}
-		if r, bad := unsafeRune(Label(s), false); bad {
-			t.Fatalf("Label(%q) holds %U", s, r)
-		}
 		whole := disciplined(s)
 		for _, line := range whole {
 			if r, bad := unsafeRune(line, false); bad {
 				t.Fatalf("output %q holds %U", s, r)
 			}
 		}
-		rnd := rand.New(rand.NewPCG(seed, 0))
-		var chunks []string
-		for rest := s; rest != ""; {
-			n := 1 + rnd.IntN(len(rest))
-			chunks = append(chunks, rest[:n])
-			rest = rest[n:]
-		}
+		chunks := cut(s, seed)
 		if d := cmp.Diff(whole, disciplined(chunks...)); d != "" {
 			t.Fatalf("cut as %q: %s", chunks, d)
 		}
+		d := NewDiscipline()
+		for range 3 {
+			d.Write(s)
+			held(t, d)
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	addHostile(f)
+	f.Fuzz(func(t *testing.T, s string, _ uint64) {
+		whole := Text(s)
+		if r, bad := unsafeRune(whole, true); bad {
+			t.Fatalf("Text(%q) holds %U", s, r)
+		}
+		// A text is shown line by line as its lines are completed.
+		var lines []string
+		for _, line := range strings.Split(s, "\n") {
+			lines = append(lines, Text(line))
+		}
+		if d := cmp.Diff(whole, strings.Join(lines, "\n")); d != "" {
+			t.Fatalf("%q line by line: %s", s, d)
+		}
+	})
+}
+
+func FuzzLabel(f *testing.F) {
+	addHostile(f)
+	f.Fuzz(func(t *testing.T, s string, _ uint64) {
+		label := Label(s)
+		if r, bad := unsafeRune(label, false); bad {
+			t.Fatalf("Label(%q) holds %U", s, r)
+		}
+		if label != s && meant(t, label) != s {
+			t.Fatalf("Label(%q) is %q, which means %q", s, label, meant(t, label))
+		}
 		for _, cells := range []int{0, 1, 2, 7} {
-			if got := Width(Cut(Label(s), cells, "…")); got > cells {
-				t.Fatalf("%q is cut to %d cells and takes %d", s, cells, got)
+			left, right := Cut(label, cells, "…"), CutLeft(label, cells, "…")
+			if Width(left) > cells || Width(right) > cells {
+				t.Fatalf("%q is cut to %d cells: %q takes %d, %q takes %d", s, cells, left, Width(left), right, Width(right))
 			}
-			if got := Width(CutLeft(Label(s), cells, "…")); got > cells {
-				t.Fatalf("%q is cut at its left to %d cells and takes %d", s, cells, got)
+			if !wholeClusters(label, strings.TrimSuffix(left, "…")) {
+				t.Fatalf("%q is cut inside a character: %q", label, left)
 			}
+		}
+	})
+}
+
+// meant is what a label says in which something is escaped: there is one
+// reading only.
+func meant(t *testing.T, label string) string {
+	t.Helper()
+	var b strings.Builder
+	for label != "" {
+		before, rest, escaped := strings.Cut(label, `\`)
+		b.WriteString(before)
+		if !escaped {
+			break
+		}
+		if rest == "" {
+			t.Fatalf("%q ends in the middle of an escape", label)
+		}
+		kind := rest[0]
+		label = rest[1:]
+		if simple, ok := map[byte]string{'\\': `\`, 'n': "\n", 'r': "\r", 't': "\t", 'e': "\x1b"}[kind]; ok {
+			b.WriteString(simple)
+			continue
+		}
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[kind]
+		n, err := strconv.ParseUint(label[:min(digits, len(label))], 16, 32)
+		if err != nil || digits == 0 {
+			t.Fatalf("%q is no escape", rest)
+		}
+		label = label[digits:]
+		if kind == 'x' {
+			b.WriteByte(byte(n))
+		} else {
+			b.WriteRune(rune(n))
+		}
+	}
+	return b.String()
+}
+
+// wholeClusters tells whether a text begins with a part that ends between two
+// characters as a person counts them.
+func wholeClusters(s, part string) bool {
+	for rest := s; ; {
+		if len(s)-len(rest) >= len(part) {
+			return strings.HasPrefix(s, part) && len(s)-len(rest) == len(part)
+		}
+		cluster, _ := ansi.FirstGraphemeCluster(rest, ansi.GraphemeWidth)
+		rest = rest[len(cluster):]
+	}
+}
+
+// BenchmarkTabs holds what is slow if each tab measures its whole line.
+func BenchmarkTabs(b *testing.B) {
+	text := strings.Repeat("a\t", 50_000)
+	b.Run("text", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			Text(text)
+		}
+	})
+	b.Run("output", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			NewDiscipline().Write(text)
 		}
 	})
 }
