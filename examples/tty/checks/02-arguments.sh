@@ -2,12 +2,12 @@
 . "$(dirname "$0")/../lib.sh"
 check 02 "streaming arguments are shown raw, unbalanced, and to their end"
 start "$(film one)"
-sample 12 0.05
+sample 15 0.05
 over
 seen '~ exec_command  \{"cmd":"go te +[0-9]+ B' && saw 'seen: {"cmd":"go te' || fail 'the unbalanced beginning was not seen'
 stop; D=$(mktemp -d); S=$S-b
 start "$(film args)"
-sample 12 0.05
+sample 15 0.05
 over
 # Each preview must be the end of what had come by then.
 log='{"path":"'$(for _ in $(seq 30); do printf 0123456789; done)'"}'

@@ -8,5 +8,6 @@ for _ in $(seq 60); do resize $((30 + RANDOM % 91)) $((5 + RANDOM % 31)); sleep 
 resize 100 30
 over
 for i in $(seq -f %02g 1 40); do [ "$(count "COMMIT$i")" -eq 1 ] || fail "COMMIT$i is there $(count "COMMIT$i") times"; done
+[ "$failures" -eq 0 ] || hist | tail -n +41 | head -n 60
 clean ${STALE:-0}
 verdict

@@ -63,7 +63,7 @@ func args(f *film) {
 	text := `{"path":"` + strings.Repeat("0123456789", 30) + `"}`
 	for i := 0; i < len(text); i += 13 {
 		c.emit(event.ToolCallArgsDeltaEvent{ToolCallID: "c1", Delta: text[i:min(len(text), i+13)]})
-		f.wait(100)
+		f.wait(250)
 	}
 	c.what = strings.Repeat("0123456789", 30)
 	c.run()
