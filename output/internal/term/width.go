@@ -8,7 +8,12 @@ import (
 
 // Width is how many cells a clean text of one line takes: East Asian wide
 // characters and emoji two, what combines none.
-func Width(s string) int { return ansi.StringWidth(s) }
+func Width(s string) int {
+	if isPlain(s) && strings.IndexByte(s, '\n') < 0 {
+		return len(s)
+	}
+	return ansi.StringWidth(s)
+}
 
 // Cut shortens a clean text to a number of cells, between graphemes, and ends
 // it with mark if anything was cut. Where not even the mark fits, nothing is
