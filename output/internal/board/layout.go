@@ -268,15 +268,11 @@ func (p Painter) tail(look mark, f *Frame) []string {
 		}
 		return rows
 	}
-	content := strings.Trim(term.Text(f.Content), "\n")
-	if content == "" {
-		return nil
-	}
-	lines := strings.Split(content, "\n")
-	for _, line := range lines[:min(maxTail, len(lines))] {
+	lines, total := term.Output(f.Content, maxTail)
+	for _, line := range lines {
 		rows = append(rows, p.below(look, line))
 	}
-	if n := len(lines) - maxTail; n > 0 {
+	if n := total - len(lines); n > 0 {
 		rows = append(rows, p.below(look, p.cutLines(n, "more")))
 	}
 	return rows

@@ -108,6 +108,24 @@ func (d *Discipline) Tail(n int) (lines []string, total int) {
 	return lines, total
 }
 
+// Output returns the first n lines of an output that is there as a whole, and
+// how many lines it has in all.
+func Output(s string, n int) (lines []string, total int) {
+	s = strings.Trim(s, "\r\n")
+	if s == "" {
+		return nil, 0
+	}
+	d := NewDiscipline()
+	for line := range strings.SplitSeq(s, "\n") {
+		if total++; total > n {
+			return lines, total + strings.Count(s, "\n") - n
+		}
+		d.Write(line + "\n") // nothing of a line lasts beyond its end
+		lines = append(lines, d.done[len(d.done)-1])
+	}
+	return lines, total
+}
+
 func (d *Discipline) rune(r rune) {
 	switch {
 	case r == '\n':

@@ -184,6 +184,26 @@ func TestOnlyTheNewestLinesAreKept(t *testing.T) {
 	}
 }
 
+func TestTheBeginningOfAnOutputCanBeHad(t *testing.T) {
+	for _, tt := range []struct {
+		in    string
+		n     int
+		want  []string
+		total int
+	}{
+		{"", 5, nil, 0},
+		{"\r\n\n", 5, nil, 0},
+		{"\na\r\n1\r2\x1b]52;c;x\nc\n", 5, []string{"a", "2", "c"}, 3},
+		{"a\nb\nc\nd", 2, []string{"a", "b"}, 4},
+		{strings.Repeat("a\n", 1000), 1, []string{"a"}, 1000},
+	} {
+		lines, total := Output(tt.in, tt.n)
+		if d := cmp.Diff(tt.want, lines); d != "" || total != tt.total {
+			t.Errorf("%q: %s, %d lines, want %d", tt.in, d, total, tt.total)
+		}
+	}
+}
+
 // held fails if a discipline keeps more than it may.
 func held(t *testing.T, d *Discipline) {
 	t.Helper()
@@ -296,6 +316,12 @@ func FuzzOutput(f *testing.F) {
 		for range 3 {
 			d.Write(s)
 			held(t, d)
+		}
+		all := strings.Trim(s, "\r\n")
+		if first, total := Output(s, maxLines); total <= maxLines && len(first) > 0 {
+			if d := cmp.Diff(disciplined(all+"\n"), first); d != "" {
+				t.Fatalf("the beginning of %q: %s", s, d)
+			}
 		}
 	})
 }
