@@ -322,8 +322,11 @@ func (p Painter) status(b *Board, now time.Time) string {
 		add(s.Running, "%d running")
 	case !s.Thinking.IsZero():
 		words = append(words, "thinking  "+elapsed(now.Sub(s.Thinking)))
-	case !b.writing():
+	case !b.writing() && s.Coming == 0 && !b.jobLive():
 		words = append(words, "waiting for the model  "+elapsed(now.Sub(s.Waiting)))
+	}
+	if p.Columns < narrow {
+		return p.fit(append(words, elapsed(now.Sub(s.Began))))
 	}
 	add(s.Done, "%d done")
 	add(s.Failed, "%d failed")
@@ -350,6 +353,16 @@ func (p Painter) fit(words []string) string {
 		}
 		words = words[:len(words)-1]
 	}
+}
+
+// jobLive tells whether a list job goes on.
+func (b *Board) jobLive() bool {
+	for _, j := range b.jobs {
+		if !j.final {
+			return true
+		}
+	}
+	return false
 }
 
 // writing tells whether a text is being written.

@@ -13,9 +13,10 @@ type Status struct {
 	// Began is when the first event was made, Turn the latest one.
 	Began time.Time
 	Turn  int
-	// Running, Done and Failed count calls of the root session: those that have
-	// no result, those that went well, and the others.
-	Running, Done, Failed int
+	// Coming to Failed count calls of the root session: those that the model is
+	// still writing, those that run or wait for an answer, those that went well,
+	// and the others.
+	Coming, Running, Done, Failed int
 	Tokens                int64
 	CostUSD               float64
 	// PlanDone of Plan steps are completed.
@@ -102,6 +103,8 @@ func (b *Board) Status() Status {
 			case f == nil || f.Agent != "":
 			case f.State.Final():
 				s.count(f)
+			case f.State < Awaiting:
+				s.Coming++
 			default:
 				s.Running++
 			}
