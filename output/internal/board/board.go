@@ -39,8 +39,9 @@ type Text struct {
 type Note struct {
 	Kind NoteKind
 	Text string
-	// End is the last event of the run, for KindEnd.
-	End *event.RunFinishedEvent
+	// End is the last event of the run, for KindEnd, Goal that of a KindGoal.
+	End  *event.RunFinishedEvent
+	Goal *event.GoalUpdatedEvent
 }
 
 // NoteKind says how a remark is marked.
@@ -51,8 +52,10 @@ const (
 	Warning NoteKind = iota
 	Failure
 	KindEnd
-	// KindRow is a failed row of a list job, in one row of the terminal.
+	// KindRow is a failed row of a list job, KindGoal a goal; both take one row
+	// of the terminal.
 	KindRow
+	KindGoal
 )
 
 // Board keeps what is not printed yet. The zero value is not usable.

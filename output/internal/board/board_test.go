@@ -358,10 +358,12 @@ func TestACommandThatOutlivesItsCallGetsARow(t *testing.T) {
 func TestWhatHasNoFrameIsRemarked(t *testing.T) {
 	got := show(60, at(0, event.NoticeEvent{Level: "info", Message: "not shown"}), at(0, event.NoticeEvent{Level: "warning", Message: "config\x07: a deprecated key, which is explained at some length"}),
 		at(0, event.ErrorEvent{Message: "boom"}), at(0, event.LimitWarningEvent{Limit: "cost_usd", Value: 0.8, Max: 1}),
+		at(0, event.GoalUpdatedEvent{Objective: "a goal\nof many words that do not fit", Status: "active", TokenBudget: 50000, TokensUsed: 900}),
 		at(0, event.ProviderRetryEvent{Attempt: 1, DelayMS: 12000, ErrorKind: "overloaded", HTTPStatus: 529, MaxAttempts: 5}),
 		at(0, event.RunFinishedEvent{Status: "failed", ExitCode: 4, Reason: "auth", Turns: 1, ToolCalls: map[string]int{"a": 2}, CostUSD: ptr(1.5), Usage: event.Usage{InputTokens: 12345}}))
 	want := []string{
 		`! config\x07: a deprecated key, which is explained at some`, "  length", "x error: boom", "! limit cost_usd: 0.8 of 1 are used",
+		`! goal  a goal\nof many w...  active, 900 tok of 50.0k tok`,
 		"! provider: overloaded (529), next try in 12s (2 of 5)",
 		"x failed, exit 4: auth, 1 turn, 2 calls, 0.0s, 12.3k tok,", "  $1.50",
 	}

@@ -165,6 +165,8 @@ func noteOf(b event.Body) *Note {
 		return &Note{Kind: Failure, Text: "error: " + b.Message}
 	case event.ProviderRetryEvent:
 		return &Note{Kind: Warning, Text: retryText(b)}
+	case event.GoalUpdatedEvent:
+		return &Note{Kind: KindGoal, Goal: &b}
 	case event.LimitWarningEvent:
 		return &Note{Kind: Warning, Text: fmt.Sprintf("limit %s: %s of %s are used", b.Limit, number(b.Value), number(b.Max))}
 	case event.LimitReachedEvent:

@@ -84,6 +84,8 @@ func (p Painter) Note(n *Note) []string {
 	case KindRow:
 		look = p.Style.failed
 		return []string{p.Style.paint(look.sgr, look.icon) + " " + term.Cut(term.Label(text), p.width()-gap, p.Style.ellipsis)}
+	case KindGoal:
+		return []string{p.goal(look, n)}
 	case KindEnd:
 		look, text = p.end(*n.End)
 	}
@@ -94,6 +96,17 @@ func (p Painter) Note(n *Note) []string {
 		lead = " "
 	}
 	return rows
+}
+
+// goal is what a long session works towards, and its budget. The text of its
+// remark is the agent, if it is that of one.
+func (p Painter) goal(look mark, n *Note) string {
+	g := n.Goal
+	m := meta{words: term.Cut(term.Label(g.Status), maxName, p.Style.ellipsis)}
+	if g.TokenBudget > 0 && p.Columns >= narrow {
+		m.words += fmt.Sprintf("%s%s of %s", p.Style.between, tokens(g.TokensUsed), tokens(g.TokenBudget))
+	}
+	return p.header(look, head{agent: strings.TrimSuffix(n.Text, ": "), name: "goal", preview: term.Label(g.Objective)}, m, p.width())
 }
 
 // Line cleans a line of a text. It is not cut: copying gives back what was
