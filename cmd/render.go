@@ -23,6 +23,7 @@ type renderOptions struct {
 	format, show string
 	play         bool
 	speed        float64
+	from         time.Duration
 	width        int
 	set          func(flag string) bool
 }
@@ -46,6 +47,7 @@ func newEventsRenderCmd(a *app) *cobra.Command {
 	f.StringVar(&o.format, "format", "lines", "how to show it: "+strings.Join(output.Names(), ", "))
 	f.BoolVar(&o.play, "play", false, "play it on the terminal as it went")
 	f.Float64Var(&o.speed, "speed", 1, "how many times faster to play it")
+	f.DurationVar(&o.from, "from", 0, "where to begin to play, such as 1m30s; what was before is there at once")
 	f.StringVar(&o.show, "show", "", "what is shown in addition: agents, reasoning or all")
 	f.IntVar(&o.width, "width", 0, "width in cells (default: that of the terminal, or 80)")
 	f.StringVar(&a.run.color, "color", "auto", "colour on a terminal: auto, always or never")
@@ -70,6 +72,10 @@ func (a *app) checkRender(o *renderOptions) error {
 	switch {
 	case o.set("speed") && !o.play:
 		return refuse("speed", "nothing is played", "give --play as well")
+	case o.set("from") && !o.play:
+		return refuse("from", "nothing is played", "give --play as well")
+	case o.from < 0:
+		return refuse("from", "it is negative", "give a time after the beginning")
 	case !(o.speed > 0 && o.speed <= maxSpeed):
 		return refuse("speed", "it is not a number above 0", "give a factor such as 10")
 	case o.set("width") && (o.width < 20 || o.width > 500):
@@ -111,7 +117,7 @@ func (a *app) renderEvents(ctx context.Context, path string, o renderOptions) (e
 		fmt.Fprintf(a.stderr, "%s: %s\n", output.Clean(path), output.Clean(problem.Error()))
 	}}
 	if o.play {
-		player := newPlayer(o.speed)
+		player := newPlayer(o.speed, o.from)
 		opts.Clock, c.pace = player, player.wait
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
@@ -203,14 +209,17 @@ func (c *copier) copy(ctx context.Context) error {
 // first event and runs faster than the real one.
 type player struct {
 	speed float64
+	from  time.Duration
 	mu    sync.Mutex
 	// began is when playing did.
 	began time.Time
-	// first is the time of the first event.
+	// first is the time at which playing begins, in the stream.
 	first time.Time
 }
 
-func newPlayer(speed float64) *player { return &player{speed: speed, began: time.Now()} }
+func newPlayer(speed float64, from time.Duration) *player {
+	return &player{speed: speed, from: from, began: time.Now()}
+}
 
 // Now is the time in the stream.
 func (p *player) Now() time.Time {
@@ -232,7 +241,7 @@ func (p *player) begin(first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.first.IsZero() {
-		p.first, p.began = first, time.Now()
+		p.first, p.began = first.Add(p.from), time.Now()
 	}
 }
 

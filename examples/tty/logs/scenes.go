@@ -34,6 +34,7 @@ var scenes = map[string]func(*film){
 	"reviewer": reviewer,
 	"idle":     idle,
 	"bursts":   bursts,
+	"picture":  picture,
 }
 
 // one is a call from its first byte to its end, and a text after it.
@@ -372,5 +373,41 @@ func bursts(f *film) {
 		c.exit(1)
 	}
 	f.wait(300)
+	f.end()
+}
+
+// picture is the run that the manual shows, in the middle of its work.
+func picture(f *film) {
+	f.says("m1", "The replay test fails. I run it while I look at the failing package.\n")
+	f.wait(2000)
+	c := f.begin("c1", "exec_command", "go build ./...", 1, 10)
+	f.wait(3100)
+	c.exit(0)
+	p := f.begin("c2", "apply_patch", "runner/loop.go +14 −3, runner/calls.go +2 −2", 1, 100)
+	f.wait(100)
+	p.result(event.ToolResultEvent{Display: "patched", DurationMS: 100})
+	c = f.begin("c3", "exec_command", "go vet ./...", 1, 10)
+	f.wait(12000)
+	c.print("runner/loop.go:88:2: unreachable code\n")
+	c.exit(1)
+	f.announce("c4", "exec_command", "git push --force origin main").deny("no-force-push", "")
+	f.endTurn()
+	f.turn()
+	f.wait(40000)
+	c = f.begin("c5", "exec_command", "go test ./runner/... -run TestReplay", 1, 10)
+	f.wait(38000)
+	c.print("ok    runner/event  0.412s\n--- FAIL: TestReplay (0.03s)\n    replay_test.go:88: got 3 frames, want 2\n")
+	search := f.begin("c6", "search_in_files", "\"mark_orphan\" in runner/", 1, 10)
+	f.wait(3000)
+	p = f.announce("c7", "apply_patch", "x")
+	p.emit(event.ToolCallArgsDeltaEvent{ToolCallID: "c7", Delta: "*** Begin Patch\n*** Update File: runner/board.go\n@@ func (b *Board) finish()\n-\t\tbreak\n+\t\tcont"})
+	list := f.announce("c8", "list_dir", "runner")
+	f.wait(60000)
+	c.exit(1)
+	search.result(event.ToolResultEvent{Display: "2 matches"})
+	p.what = ""
+	p.emit(event.ToolIncompleteEvent{ToolCallID: "c7", ToolName: "apply_patch", Reason: "turn_ended"})
+	list.run()
+	list.result(event.ToolResultEvent{Display: "12 entries"})
 	f.end()
 }
