@@ -339,6 +339,7 @@ func (b *Board) frame(e event.Event, id string) *Frame {
 	f := b.frames[id]
 	if f == nil {
 		f = newFrame(id, e.Time)
+		f.replayed = e.Replayed
 		if e.ParentSessionID != "" {
 			f.Agent = e.Agent
 		}

@@ -53,6 +53,8 @@ type Frame struct {
 	// Children are the agents that the call has spawned.
 	Children []*Child
 
+	// replayed says that it is history, which is only shown when it is final.
+	replayed bool
 	// first is the terminal of Output, others are those that came after it.
 	first  string
 	others []other

@@ -103,6 +103,8 @@ func (b *Board) living() []*Child {
 
 func (p Painter) part(it *entry, now time.Time, head bool) *part {
 	switch {
+	case it.frame != nil && it.frame.replayed:
+		return nil
 	case it.frame != nil:
 		return p.live(it.frame, now)
 	case it.job != nil:

@@ -161,6 +161,23 @@ func TestTheStatusSaysWhatIsAwaited(t *testing.T) {
 	}
 }
 
+func TestHistoryThatIsShownAgainIsNeverLive(t *testing.T) {
+	b := New(Show{})
+	p := Painter{Style: NewStyle(false, true), Columns: 60}
+	for _, body := range []event.Body{call, done} {
+		e := at(0, body)
+		e.Replayed = true
+		b.Take(e)
+		if rows := p.Region(b, start, 24); len(rows) != 1 {
+			t.Errorf("the region is %q", rows)
+		}
+	}
+	b.Take(at(1, event.TurnStartedEvent{}))
+	if got := print(p, b.ReadyAt(start.Add(time.Second), false)); len(got) != 1 || !strings.HasPrefix(got[0], "+ exec_command  go test") {
+		t.Errorf("history is %q", got)
+	}
+}
+
 func refusedAs(id string) event.Body {
 	r := refused
 	r.ToolCallID = id
