@@ -17,8 +17,8 @@ type Status struct {
 	// still writing, those that run or wait for an answer, those that went well,
 	// and the others.
 	Coming, Running, Done, Failed int
-	Tokens                int64
-	CostUSD               float64
+	Tokens                        int64
+	CostUSD                       float64
 	// PlanDone of Plan steps are completed.
 	PlanDone, Plan int
 	// Background counts commands that have outlived their calls.
