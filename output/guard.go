@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"drover/output/event"
+	"drover/output/frame"
 )
 
 // ErrAbandoned is the error of an output that was given up because its reader
@@ -16,6 +17,9 @@ var ErrAbandoned = errors.New("nobody reads it")
 // pipe, a socket or a terminal waits for a reader, and no signal ends that
 // wait. See Abandon. The sink of a plain file is returned as it is.
 func Guard(sink event.Sink, f *os.File) event.Sink {
+	if _, ok := sink.(*frame.Renderer); ok {
+		return sink // it does not wait for its terminal when it takes an event
+	}
 	if info, err := f.Stat(); err != nil || info.Mode().IsRegular() {
 		return sink
 	}
@@ -30,6 +34,9 @@ func Guard(sink event.Sink, f *os.File) event.Sink {
 // later one then fail with ErrAbandoned. It may be called at any time, and
 // again. For any other sink it is nil.
 func Abandon(sink event.Sink) func() {
+	if r, ok := sink.(*frame.Renderer); ok {
+		return func() { r.Abandon(ErrAbandoned) }
+	}
 	g, ok := sink.(*guard)
 	if !ok {
 		return nil

@@ -85,6 +85,10 @@ func (b *bench) report(only []string) error {
 		if s.first {
 			fmt.Fprintf(w, "%s to first event\t\t%.1f ms\t\t\t\t\n", s.name, drover.firstMS())
 		}
+		if s.terminal {
+			left, right := median(floor.cpu), median(drover.cpu)
+			fmt.Fprintf(w, "%s processors\t%.1f ms\t%.1f ms\t%.2f\t\t\t\n", s.name, ms(left), ms(right), float64(right)/float64(left))
+		}
 		if s.memory && drover.peakMB() > 0 {
 			fmt.Fprintf(w, "%s at a time, drover\t\t\t\t\t%.1f MB\t\n", s.name, megabytes(drover.own))
 			fmt.Fprintf(w, "%s at a time, its helpers\t\t\t\t\t%.1f MB\t\n", s.name, megabytes(drover.helpers))

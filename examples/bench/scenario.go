@@ -9,9 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // scenario is one kind of work. Its model name tells the server what to play.
@@ -30,6 +33,9 @@ type scenario struct {
 	against []string
 	// memory also measures what drover and its helpers hold at a time.
 	memory bool
+	// terminal is frames on a terminal, against JSON lines into a file; what
+	// counts is the time of the processors.
+	terminal bool
 }
 
 // off is drover without a sandbox; without it drover runs in its default one.
@@ -47,6 +53,10 @@ var scenarios = []scenario{
 	{name: "sessions-off", model: "sessions-100", args: off, memory: true},
 	{name: "chunks", model: "chunks-20000"},
 	{name: "output", model: "output-50000000"},
+	{name: "hello-frames/file", model: "hello", terminal: true, first: true},
+	{name: "turns-frames/file", model: "turns-50", terminal: true},
+	{name: "chunks-frames/file", model: "chunks-20000", terminal: true},
+	{name: "output-frames/file", model: "output-50000000", terminal: true},
 	{name: "processes", model: "turns-5", processes: 20},
 }
 
@@ -76,7 +86,7 @@ func (b *bench) setUp() error {
 
 // sample is what one scenario cost, over all runs.
 type sample struct {
-	wall, first []time.Duration
+	wall, first, cpu []time.Duration
 	// peak is the most memory of one process, own and helpers the most that
 	// drover and all its helpers took at a time, shared pages by their share.
 	peak, own, helpers []int64
@@ -91,6 +101,7 @@ func megabytes(v []int64) float64 { return float64(median(v)) / 1e6 }
 func (s *sample) add(t sample) {
 	s.wall = append(s.wall, t.wall...)
 	s.first = append(s.first, t.first...)
+	s.cpu = append(s.cpu, t.cpu...)
 	s.peak = append(s.peak, t.peak...)
 	s.own = append(s.own, t.own...)
 	s.helpers = append(s.helpers, t.helpers...)
@@ -117,11 +128,15 @@ func (b *bench) measure(s scenario) (floor, drover sample, err error) {
 	if s.against != nil {
 		left = b.argv(s.model, s.against)
 	}
+	right := b.argv(s.model, s.args)
+	if s.terminal {
+		left, right = b.argv(s.model, nil), b.argv(s.model, []string{"--format", "frames"})
+	}
 	for i := range b.runs + 1 {
 		for _, side := range []struct {
 			into *sample
 			argv []string
-		}{{&floor, left}, {&drover, b.argv(s.model, s.args)}} {
+		}{{&floor, left}, {&drover, right}} {
 			one, err := b.runSide(side.argv, s)
 			if err != nil {
 				return floor, drover, err
@@ -149,7 +164,7 @@ func (b *bench) runSide(argv []string, s scenario) (sample, error) {
 	began := time.Now()
 	for range max(1, s.processes) {
 		group.Go(func() {
-			one, err := b.runOne(argv, s.memory)
+			one, err := b.runOne(argv, s)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -167,22 +182,24 @@ func (b *bench) runSide(argv []string, s scenario) (sample, error) {
 }
 
 // runOne runs a process to its end and reads its output through a pipe.
-func (b *bench) runOne(argv []string, look bool) (one sample, err error) {
+func (b *bench) runOne(argv []string, s scenario) (one sample, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = b.work
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+b.config, "XDG_STATE_HOME="+filepath.Join(b.temp, "state"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
+	out, release, err := b.stdout(cmd, s.terminal)
 	if err != nil {
 		return one, err
 	}
+	defer release()
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return one, err
 	}
+	release()
 	held := func() memory { return memory{} }
-	if look {
+	if s.memory {
 		held = watchMemory(cmd.Process.Pid)
 	}
 	r := bufio.NewReaderSize(out, 1<<16)
@@ -197,6 +214,7 @@ func (b *bench) runOne(argv []string, look bool) (one sample, err error) {
 	}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		one.peak = []int64{usage.Maxrss * 1024}
+		one.cpu = []time.Duration{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	}
 	if most.peak > 0 {
 		// Unlike the other one, this peak does not begin with that of bench.
@@ -204,4 +222,33 @@ func (b *bench) runOne(argv []string, look bool) (one sample, err error) {
 	}
 	one.own, one.helpers = []int64{most.own}, []int64{most.helpers}
 	return one, nil
+}
+
+// stdout gives a process its standard output, and returns where to read it: a
+// pipe, or for frames a terminal. With terminal, JSON lines go into a file, of
+// which nothing is read. release closes what is the process's own.
+func (b *bench) stdout(cmd *exec.Cmd, terminal bool) (r io.Reader, release func(), err error) {
+	frames := slices.Contains(cmd.Args, "frames")
+	switch {
+	case frames:
+		master, tty, err := pty.Open()
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := pty.Setsize(tty, &pty.Winsize{Cols: 80, Rows: 24}); err != nil {
+			return nil, nil, err
+		}
+		cmd.Stdout = tty
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+		return master, sync.OnceFunc(func() { _ = tty.Close() }), nil
+	case terminal:
+		file, err := os.Create(filepath.Join(b.temp, "stream.jsonl"))
+		if err != nil {
+			return nil, nil, err
+		}
+		cmd.Stdout = file
+		return strings.NewReader(""), sync.OnceFunc(func() { _ = file.Close() }), nil
+	}
+	out, err := cmd.StdoutPipe()
+	return out, func() {}, err
 }

@@ -74,8 +74,11 @@ type Renderer struct {
 	painted, sized, resized time.Time
 	size                    Size
 
-	wake, done chan struct{}
-	over       sync.WaitGroup
+	// wake asks the loop to look, done ends it. gone is closed when the terminal
+	// is given up.
+	wake, done, gone chan struct{}
+	abandon          sync.Once
+	over             sync.WaitGroup
 }
 
 // New returns a renderer that draws on t until it is closed.
@@ -90,7 +93,8 @@ func newRenderer(t Terminal, o Options, now func() time.Time) *Renderer {
 	if o.Clock == nil {
 		o.Clock = systemClock{}
 	}
-	r := &Renderer{term: t, clock: o.Clock, now: now, scene: newScene(o), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &Renderer{term: t, clock: o.Clock, now: now, scene: newScene(o), wake: make(chan struct{}, 1),
+		done: make(chan struct{}), gone: make(chan struct{})}
 	r.taken = sync.NewCond(&r.mu)
 	return r
 }
@@ -315,28 +319,49 @@ func (r *Renderer) flush() {
 }
 
 // Close commits everything and leaves the cursor on a fresh line. It returns
-// the first error of the terminal.
+// the first error of the terminal. It waits for a terminal that takes nothing,
+// until Abandon.
 func (r *Renderer) Close() error {
 	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return r.err
-	}
+	first := !r.closed
 	r.closed = true
 	r.mu.Unlock()
-	close(r.done)
+	if first {
+		close(r.done)
+		ended := make(chan struct{})
+		go func() { // lives as long as the terminal takes nothing
+			defer close(ended)
+			defer r.recovered()
+			r.finish()
+		}()
+		select {
+		case <-ended:
+		case <-r.gone:
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *Renderer) finish() {
 	r.over.Wait()
 	r.term.Close()
-	defer r.taken.Broadcast()
 	r.out.Lock()
 	defer r.out.Unlock()
 	r.mu.Lock()
 	r.scene.end()
 	r.mu.Unlock()
 	r.flush()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
+}
+
+// Abandon gives the terminal up: nobody waits for it any longer, and why is the
+// error of everything that follows. It may be called at any time, and again.
+func (r *Renderer) Abandon(why error) {
+	r.abandon.Do(func() {
+		close(r.gone)
+		r.fail(why)
+	})
 }
 
 // Hold takes the region off the terminal until release is called. w prints

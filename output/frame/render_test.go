@@ -376,6 +376,27 @@ func TestATerminalThatTakesNothingHoldsTheRunUpOnlyInTheEnd(t *testing.T) {
 	}
 }
 
+// TestATerminalThatIsGivenUpIsNotWaitedFor, neither by who emits nor by Close.
+func TestATerminalThatIsGivenUpIsNotWaitedFor(t *testing.T) {
+	term := &slow{fake: fake{Screen: screen.New(80, 24), size: Size{80, 24}}}
+	r := New(term, Options{ASCII: true})
+	term.stuck.Lock()
+	defer term.stuck.Unlock()
+	closed := make(chan error)
+	go func() {
+		e := event.Event{Origin: event.Origin{SessionID: "s"}, Body: event.MessageDeltaEvent{MessageID: "m", Delta: strings.Repeat("line\n", maxBacklog)}}
+		for r.Emit(e) == nil {
+		}
+		closed <- r.Close()
+	}()
+	given := errors.New("given up")
+	r.Abandon(given)
+	r.Abandon(given)
+	if err := <-closed; !errors.Is(err, given) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // BenchmarkOutputEvents is what following a noisy command costs.
 func BenchmarkOutputEvents(b *testing.B) {
 	r := newRenderer(&fake{Screen: screen.New(80, 24), size: Size{80, 24}}, Options{}, time.Now)
