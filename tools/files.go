@@ -17,7 +17,8 @@ import (
 // that were opened when the run began, so that a link swapped in between the
 // check and the write leads nowhere.
 type Files struct {
-	cwd string
+	// cwd is the session's folder as given, real the same after symlinks.
+	cwd, real string
 	// mu guards roots, to which what was granted is added.
 	mu           sync.RWMutex
 	roots        []fileRoot
@@ -63,7 +64,7 @@ var (
 
 // OpenFiles opens the writable roots.
 func OpenFiles(o FilesOptions) (*Files, error) {
-	f := &Files{cwd: o.Cwd, unrestricted: o.Unrestricted, lifted: o.Lifted}
+	f := &Files{cwd: o.Cwd, real: policy.RealPath(o.Cwd), unrestricted: o.Unrestricted, lifted: o.Lifted}
 	for _, dir := range o.Writable {
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -128,8 +129,10 @@ func (f *Files) Abs(path string) string {
 // if it lies below, with forward slashes.
 func (f *Files) Rel(path string) string {
 	abs := f.Abs(path)
-	if rel, ok := below(f.cwd, abs); ok {
-		return filepath.ToSlash(rel)
+	for _, dir := range []string{f.cwd, f.real} {
+		if rel, ok := below(dir, abs); ok {
+			return filepath.ToSlash(rel)
+		}
 	}
 	return filepath.ToSlash(abs)
 }

@@ -108,7 +108,7 @@ func redirectPatch(argv []string, workdir string, env Env) (*Call, error) {
 }
 
 func (in patchInput) place(env Env) patch.Place {
-	p := patch.Place{Files: patchFiles{env.Files}, Dir: in.dir, Base: env.Cwd}
+	p := patch.Place{Files: patchFiles{env.Files}, Dir: in.dir, Base: env.Cwd, Real: env.Files.real}
 	if p.Dir == "" {
 		p.Dir = env.Cwd
 	}

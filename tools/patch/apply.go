@@ -53,8 +53,11 @@ func (p Place) Abs(spelled string) string {
 
 // rel is the form of an absolute path that is shown.
 func (p Place) rel(abs string) string {
-	if rel, err := filepath.Rel(cmp.Or(p.Base, p.Dir), abs); err == nil && filepath.IsLocal(rel) {
-		return filepath.ToSlash(rel)
+	base := cmp.Or(p.Base, p.Dir)
+	for _, from := range []string{base, cmp.Or(p.Real, base)} {
+		if rel, err := filepath.Rel(from, abs); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
 	}
 	return filepath.ToSlash(abs)
 }

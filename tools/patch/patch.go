@@ -127,8 +127,9 @@ type Place struct {
 	// Dir is the absolute folder where relative paths of the patch start.
 	Dir string
 	// Base is the absolute folder that shown paths are relative to; empty
-	// means Dir.
-	Base string
+	// means Dir. Real is the same folder after all links, if it is another: a
+	// path below it is shown in the same way.
+	Base, Real string
 }
 
 // Kind is what happens to a file.
