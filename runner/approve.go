@@ -323,7 +323,10 @@ func (s *session) ruleOf(q question, said approver.Answer) (rule *policy.Proposa
 		if len(q.proposals) == 0 {
 			return nil, ""
 		}
-		at := max(0, slices.IndexFunc(q.proposals, func(p policy.Proposal) bool { return p.CoversCall && !p.Wide }))
+		if q.proposals[0].Wish {
+			return nil, "" // the call as it is was approved, and no more
+		}
+		at := max(0, slices.IndexFunc(q.proposals, func(p policy.Proposal) bool { return p.CoversCall && !p.Wide && !p.Wish }))
 		return &q.proposals[at], ""
 	}
 	var id string

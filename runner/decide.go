@@ -46,7 +46,7 @@ func (s *session) decide(ctx context.Context, c *call, v policy.Verdict) (denied
 	id, scope := "", event.Scope("")
 	if v.Effect == policy.Ask && v.OnAsk == policy.AskApprover && s.Approvals.Asker != nil {
 		a := s.ask(ctx, c, question{
-			ruleID: v.RuleID, reason: v.Reason, maxScope: v.MaxScope, proposals: s.Policy.Propose(s.policyCall(c), v),
+			ruleID: v.RuleID, reason: v.Reason, maxScope: v.MaxScope, proposals: s.propose(c, v),
 		})
 		if a.ended {
 			return ""
@@ -64,6 +64,19 @@ func (s *session) decide(ctx context.Context, c *call, v policy.Verdict) (denied
 	}
 	s.recordDenial(c, e, v)
 	return denialText(e, v)
+}
+
+// propose returns the rules that would have made the question needless, the
+// narrowest first, and last what the model would like to have.
+func (s *session) propose(c *call, v policy.Verdict) []policy.Proposal {
+	call := s.policyCall(c)
+	list := s.Policy.Propose(call, v)
+	if w := c.prepared.Wants; w != nil {
+		if wish, ok := s.Policy.ProposePrefix(call, w.PrefixRule); ok {
+			list = append(list, wish)
+		}
+	}
+	return list
 }
 
 // answered is the verdict after an answer. New arguments are prepared and judged

@@ -27,7 +27,7 @@ func (r *run) sandboxed() bool {
 // what is allowed inside becomes a question.
 func (s *session) withWants(c *call, v policy.Verdict) policy.Verdict {
 	w := c.prepared.Wants
-	if w == nil || v.Effect == policy.Deny || !s.sandboxed() || covers(s.granted(), w.Rights) || s.approvedAsIs(c) {
+	if w == nil || v.Effect == policy.Deny || !s.sandboxed() || covers(union(s.granted(), allowedRights(v)), w.Rights) || s.approvedAsIs(c) {
 		return v
 	}
 	reason := "it asks to run with more than the sandbox allows"
@@ -50,10 +50,18 @@ func (s *session) withWants(c *call, v policy.Verdict) policy.Verdict {
 	return v
 }
 
+// allowedRights are those that the rules which allow a call give it.
+func allowedRights(v policy.Verdict) sandbox.Rights {
+	if v.Effect != policy.Allow {
+		return sandbox.Rights{}
+	}
+	return sandbox.Rights{Off: v.Unsandboxed, Network: v.Network}
+}
+
 // setRights gives an allowed call what the verdict, its own wishes and earlier
 // grants let it have.
 func (s *session) setRights(c *call, v policy.Verdict) {
-	c.rights = union(s.granted(), sandbox.Rights{Off: v.Unsandboxed, Network: v.Network})
+	c.rights = union(s.granted(), allowedRights(v))
 	c.limit = v.Timeout
 	if w := c.prepared.Wants; w != nil {
 		c.rights = union(c.rights, w.Rights)

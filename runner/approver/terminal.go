@@ -157,15 +157,29 @@ func (d *dialogue) approve(ctx context.Context, e event.Event, b event.ToolAppro
 			a.Approved = true
 			return a, nil
 		case (key == "s" || key == "session") && session:
-			a.Approved, a.Scope = true, "session"
+			a.Approved, a.Scope, a.Rule = true, "session", shownRule(b)
 			return a, nil
 		case (key == "a" || key == "always") && always:
-			a.Approved, a.Scope = true, "always"
+			a.Approved, a.Scope, a.Rule = true, "always", shownRule(b)
 			return a, nil
 		}
 		try++
 	}
 	return Answer{}, errors.New("the person at the terminal gave no answer that could be read")
+}
+
+// shownRule is the rule that the question shows: the answer means no other.
+func shownRule(b event.ToolApprovalRequestEvent) json.RawMessage {
+	if len(b.SuggestedRules) == 0 {
+		return nil
+	}
+	if id := SuggestedID(b.SuggestedRules[0]); id != "" {
+		raw, err := json.Marshal(id)
+		if err == nil {
+			return raw
+		}
+	}
+	return b.SuggestedRules[0]
 }
 
 func (d *dialogue) input(ctx context.Context, e event.Event, b event.InputRequestedEvent) (Answer, error) {

@@ -167,18 +167,29 @@ func (part *Part) allowBy(r *rule) {
 
 // grant allows what an earlier answer covers for certain.
 func (p *Policy) grant(part *Part, s *subject) {
-	if p.noAnswers(s.call) {
-		return
+	if fits := p.covered(s); fits != nil {
+		if r := p.answer(part, s.call, fits); r != nil {
+			part.allowBy(r)
+		}
 	}
-	if s.action.Kind == KindExec && (s.cmd == nil || s.cmd.opaque != "") {
-		return
+}
+
+// frees tells whether an earlier answer for certain lets an allowed command
+// leave the sandbox.
+func (p *Policy) frees(part *Part, s *subject) bool {
+	fits := p.covered(s)
+	return fits != nil && p.answer(part, s.call, func(r *rule) bool { return r.rights.free && fits(r) }) != nil
+}
+
+// covered returns what tells whether a rule of an answer covers an action for
+// certain; nil if none can.
+func (p *Policy) covered(s *subject) func(*rule) bool {
+	if p.noAnswers(s.call) || s.action.Kind == KindExec && (s.cmd == nil || s.cmd.opaque != "") {
+		return nil
 	}
 	hidden := s.cmd != nil && (s.cmd.wild != "" || s.cmd.alias || s.cmd.renamed)
-	fits := func(r *rule) bool {
+	return func(r *rule) bool {
 		return r.kind == ruleKind(s.action.Kind) && (!hidden || r.spelled()) && r.matches(p, s)
-	}
-	if r := p.answer(part, s.call, fits); r != nil {
-		part.allowBy(r)
 	}
 }
 

@@ -430,3 +430,44 @@ func FuzzWordGlob(f *testing.F) {
 		}
 	})
 }
+
+// TestAWishOfAModelIsOfferedOnlyIfItIsNoWayRound: the model names the beginning of
+// commands that it would like to run outside the sandbox.
+func TestAWishOfAModelIsOfferedOnlyIfItIsNoWayRound(t *testing.T) {
+	p := load(t, `version: 1
+default: ask
+rules:
+  - {id: ls, effect: allow, argv: [ls]}
+  - {id: tags, effect: ask, argv: [git, tag]}
+  - {id: once, effect: ask, argv: [git, clone], max_scope: once}
+  - {id: no-rm, effect: deny, argv: [rm]}
+`)
+	for _, c := range []struct {
+		script string
+		words  []string
+		want   bool
+	}{
+		{"go test ./...", []string{"go", "test"}, true},
+		{"go test ./... && go test x", []string{"go", "test"}, true},
+		{"git push origin x", []string{"git", "push"}, true},
+		{"git push origin x", []string{"git"}, false},
+		{"/usr/bin/git push", []string{"/usr/bin/git"}, false},
+		{"go test ./... && make", []string{"go", "test"}, false},
+		{"go test ./...", nil, false},
+		{"go test ./...", []string{"go", "*"}, false},
+		{"go test ./...", []string{"*"}, false},
+		{"python3 x.py", []string{"python3"}, false},
+		{"bash -c ls", []string{"bash", "-c"}, false},
+		{"env x", []string{"env"}, false},
+		{"sudo x", []string{"sudo"}, false},
+		{"git tag x", []string{"git", "tag"}, false},
+		{"git clone x", []string{"git", "clone"}, false},
+		{"rm x", []string{"rm"}, false},
+		{"make $(cat f)", []string{"make"}, false},
+	} {
+		pr, ok := p.ProposePrefix(run(c.script), c.words)
+		if ok != c.want || ok && (!pr.Wish || !pr.CoversCall || pr.Title == "") {
+			t.Errorf("%q with %q: %t, %+v", c.script, c.words, ok, pr)
+		}
+	}
+}

@@ -42,6 +42,9 @@ func (p *Policy) settle(part *Part, s *subject) {
 	if part.Effect == Ask {
 		p.grant(part, s)
 	}
+	if part.Effect == Allow && s.action.Kind == KindExec {
+		part.freed = p.frees(part, s)
+	}
 }
 
 // judge appends the parts of one action.

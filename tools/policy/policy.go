@@ -214,6 +214,8 @@ type Part struct {
 	// certain says that the rule is about this very command, so that its
 	// rights count.
 	certain bool
+	// freed says that an earlier answer lets the command leave the sandbox.
+	freed bool
 	// met are the rules that the action met, if the call is traced.
 	met *[]RuleMatch
 }

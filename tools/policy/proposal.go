@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 )
 
 // Proposal is a small rule that would allow what was asked or refused.
@@ -22,6 +24,9 @@ type Proposal struct {
 	Wide bool `json:"wide,omitempty"`
 	// CoversCall says that it alone answers every question of the call.
 	CoversCall bool `json:"covers_call,omitempty"`
+	// Wish says that the model has asked for it: it counts only in an answer that
+	// names it.
+	Wish bool `json:"wish,omitempty"`
 	// CorrelationID is that of the request that was answered with it.
 	CorrelationID string `json:"correlation_id,omitempty"`
 
@@ -112,6 +117,39 @@ func (p *Policy) Propose(c Call, v Verdict) []Proposal {
 		try(d, maxProposals)
 	}
 	return out
+}
+
+// ProposePrefix returns the rule that a model would like to have when it asks to
+// run outside the sandbox: one that lets every command that begins with the words
+// do that. It is none unless no rule asks or refuses, the rule alone answers
+// every question of the call, and it is no way round the policy: not a program
+// that runs what it is told, and not git alone.
+func (p *Policy) ProposePrefix(c Call, words []string) (Proposal, bool) {
+	v := p.Decide(c)
+	if v.Effect == Deny || v.MaxScope == ScopeOnce || len(words) == 0 || len(words) == 1 && path.Base(words[0]) == "git" {
+		return Proposal{}, false
+	}
+	for i := range v.Parts {
+		if v.Parts[i].rule != nil && v.Parts[i].Effect != Allow {
+			return Proposal{}, false
+		}
+	}
+	pr, ok := p.complete(draft{
+		rule:  Rule{"argv": argvGlobs(words), "sandbox": "off"},
+		title: "commands that begin with " + shorten(strings.Join(words, " ")) + ", outside the sandbox",
+	})
+	if !ok || pr.Wide {
+		return Proposal{}, false
+	}
+	pr.MaxScope, pr.Wish = shorterScope(pr.MaxScope, v.MaxScope), true
+	grants := &Grants{Parent: c.Grants}
+	if err := grants.Add(pr, ScopeSession); err != nil {
+		return Proposal{}, false
+	}
+	c.Grants = grants
+	after := p.Decide(c)
+	pr.CoversCall = after.Effect == Allow && after.Unsandboxed
+	return pr, pr.CoversCall
 }
 
 // tried completes a draft if it is a rule that answers a question.

@@ -66,11 +66,11 @@ func rightsOf(parts []Part) (network, unsandboxed bool, timeout time.Duration) {
 		}
 		commands++
 		if !parts[i].certain {
-			network, unsandboxed = false, false
+			network, unsandboxed = false, unsandboxed && parts[i].freed
 			continue
 		}
 		r := &parts[i].rule.rights
-		network, unsandboxed = network && r.network, unsandboxed && r.free
+		network, unsandboxed = network && r.network, unsandboxed && (r.free || parts[i].freed)
 		if r.timeout > 0 && (timeout == 0 || r.timeout < timeout) {
 			timeout = r.timeout
 		}
