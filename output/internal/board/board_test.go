@@ -152,7 +152,22 @@ func TestFinalFramesLookAsTheirStateSays(t *testing.T) {
 		{"a tool of a server", []event.Body{event.ToolCallEvent{ToolCallID: "c", ServerName: "github", ToolName: "get_issue", Display: "mcp github: get_issue"}, done},
 			[]string{"+ github.get_issue  get_issue                                             0.1s"}},
 		{"a summary", []event.Body{call, running, event.ToolResultEvent{ToolCallID: "c", Summary: "3 tests\x1b[2J"}},
-			[]string{"+ exec_command  go test                                                   0.1s", `  3 tests\e[2J`}},
+			[]string{"+ exec_command  go test                                                   0.1s", `  3 tests`}},
+		{"a summary of many lines", []event.Body{call, running, event.ToolResultEvent{ToolCallID: "c", Summary: "\n3 tests\r\nand more"}},
+			[]string{"+ exec_command  go test                                                   0.1s", "  3 tests"}},
+		{"an error after a command that went well", []event.Body{call, running, code(0), failed},
+			[]string{"x exec_command  go test                                            error, 0.2s"}},
+		{"a command that had no more time, and a tool that does not mind", []event.Body{call, timeout, event.TerminalCompletedEvent{ToolCallID: "c", Signal: "SIGTERM", TimedOut: true}, done},
+			[]string{"T exec_command  go test                               timed out after 2m, 0.2s"}},
+		{"a word that repeats the name", []event.Body{event.ToolCallEvent{ToolCallID: "c", ToolName: "list_dir", Display: "list a b"}, event.ToolResultEvent{ToolCallID: "c"}},
+			[]string{"+ list_dir  a b                                                           0.1s"}},
+		{"interrupted", []event.Body{call, running, event.ToolIncompleteEvent{ToolCallID: "c", Reason: "interrupted"}},
+			[]string{"- exec_command  go test                                        cancelled, 0.1s"}},
+		{"a stream that was cut", []event.Body{call, running, output}, []string{"! exec_command  go test                                       incomplete, 0.1s", ": x"}},
+		{"commands one after the other", []event.Body{call, printing("1", "one\npart"), terminalEnd("1", 0), printing("2", "two\n"), terminalEnd("2", 3), done},
+			[]string{"x exec_command  go test                                           exit 3, 0.5s", "! one", "! part", "! two"}},
+		{"commands at a time", []event.Body{call, printing("1", "one\n"), printing("2", "two\n"), terminalEnd("1", 0), printing("3", "three\n"), terminalEnd("3", 0), terminalEnd("2", 3), done},
+			[]string{"x exec_command  go test                                           exit 3, 0.7s", "! 1 one", "! 2 two", "! 3 three"}},
 		{"a command with a colon", []event.Body{event.ToolCallEvent{ToolCallID: "c", ToolName: "x", Display: "echo 'a: b'"}, done},
 			[]string{"+ x  echo 'a: b'                                                          0.1s"}},
 	}
@@ -167,6 +182,14 @@ func TestFinalFramesLookAsTheirStateSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+func printing(terminal, text string) event.Body {
+	return event.TerminalAppendStringEvent{ToolCallID: "c", TerminalID: terminal, Delta: text}
+}
+
+func terminalEnd(terminal string, code int) event.Body {
+	return event.TerminalCompletedEvent{ToolCallID: "c", TerminalID: terminal, ExitCode: &code}
 }
 
 func TestNarrowTerminalsGetTheShortForms(t *testing.T) {
@@ -318,9 +341,16 @@ func TestAgentsAreShownInTheCallThatSpawnedThem(t *testing.T) {
 	text := agent("a", "s", "/root/a", 3, event.MessageDeltaEvent{MessageID: "m", Delta: "not shown\n"})
 	events = append(events, text, at(4, event.ToolResultEvent{ToolCallID: "spawn", Summary: "started"}), at(5, event.TurnFinishedEvent{}))
 	got := show(80, events...)
-	if len(got) != 8 || !strings.HasPrefix(got[0], "+ spawn_agent  /root/a ") || got[1] != "  started" ||
+	if len(got) != 10 || !strings.HasPrefix(got[0], "+ spawn_agent  /root/a ") || got[1] != "  started" ||
 		!strings.HasPrefix(got[2], "  x exec_command  1.0 ") || got[7] != "  ... 1 more" {
 		t.Errorf("got %s", strings.Join(got, "\n"))
+	}
+	lost := []string{
+		"! agent  /root/a 4 calls, 3 failed                            incomplete, 4.0s",
+		"! agent  /root/a/b 4 calls, 3 failed                          incomplete, 4.0s",
+	}
+	if d := cmp.Diff(lost, got[8:]); d != "" {
+		t.Error(d)
 	}
 	for _, row := range got {
 		if term.Width(row) > 78 {
@@ -337,8 +367,9 @@ func TestAgentsAreShownInTheCallThatSpawnedThem(t *testing.T) {
 	want := []string{
 		"+ agent  /root/a 5 calls, 4 failed                                       1m00s",
 		"  / exec_command  go test                                               denied",
+		"! agent  /root/a/b 4 calls, 3 failed                         incomplete, 1m00s",
 	}
-	if d := cmp.Diff(want, after[len(got):]); d != "" {
+	if d := cmp.Diff(want, after[8:]); d != "" {
 		t.Error(d)
 	}
 }

@@ -1,7 +1,9 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"drover/output/event"
@@ -14,41 +16,57 @@ type Child struct {
 	Turn          int
 	Calls, Failed int
 	Tokens        int64
-	// Now is the call that it began last and that is still running, or nil.
-	Now *Frame
-	// Troubles are calls that were refused or failed, and are not told yet.
-	Troubles []*Frame
 
 	parent string
 	spawn  *Frame
+	// frames are its calls that have no result, past those that have one.
 	frames map[string]*Frame
+	past   map[string]bool
 	began  time.Time
+	// number is its place among the entries of all lanes.
+	number int
 	ended  bool
+	// troubles are those after the call that spawned it had ended.
+	troubles Troubles
+}
+
+// Troubles are calls of agents that were refused or failed: the first few, and
+// how many there are beside them.
+type Troubles struct {
+	Frames []*Frame
+	More   int
+}
+
+func (t *Troubles) add(f *Frame) {
+	if len(t.Frames) == maxTroubles {
+		t.More++
+		return
+	}
+	t.Frames = append(t.Frames, f)
 }
 
 // child takes an event of a sub-agent's session.
 func (b *Board) child(e event.Event) {
 	c := b.children[e.SessionID]
 	if c == nil {
-		c = &Child{Agent: e.Agent, parent: e.ParentSessionID, frames: map[string]*Frame{}, began: e.Time}
+		b.made++
+		c = &Child{Agent: e.Agent, parent: e.ParentSessionID, frames: map[string]*Frame{}, past: map[string]bool{}, began: e.Time, number: b.made}
 		b.children[e.SessionID] = c
 	}
 	switch body := e.Body.(type) {
 	case event.SessionStartedEvent:
+		c.ended = false
 		b.adopt(c, body.SpawnedByToolCallID)
 	case event.SessionFinishedEvent:
 		c.forget()
-		b.outlived(c, e, body)
+		b.outlived(c, e.Time, stateOf(body.Status))
 	case event.TurnFinishedEvent:
 		c.forget()
 	case event.UsageEvent:
 		c.Tokens += body.InputTokens + body.OutputTokens
 	default:
 		if id := callOf(e.Body); id != "" {
-			c.take(id, e)
-			if b.show.Agents {
-				c.Troubles = nil // they have frames of their own
-			}
+			b.childCall(c, id, e)
 		} else if n := noteOf(e.Body); n != nil && !b.show.Agents {
 			n.Text = c.Agent + ": " + n.Text
 			b.add(b.root(c), &entry{note: n})
@@ -60,13 +78,15 @@ func (b *Board) child(e event.Event) {
 // adopt ties a child to the call that spawned it; a grandchild to the call
 // that spawned its parent.
 func (b *Board) adopt(c *Child, spawn string) {
-	if f := b.frames[spawn]; f != nil {
-		c.spawn = f
-	} else if p := b.children[c.parent]; p != nil {
-		c.spawn = p.spawn
+	f := b.frames[spawn]
+	if p := b.children[c.parent]; f == nil && p != nil {
+		f = p.spawn
 	}
-	if c.spawn != nil {
-		c.spawn.Children = append(c.spawn.Children, c)
+	if f == nil || f.State.Final() {
+		return
+	}
+	if c.spawn = f; !slices.Contains(f.Children, c) {
+		f.Children = append(f.Children, c)
 	}
 }
 
@@ -83,70 +103,104 @@ func (b *Board) root(c *Child) string {
 	return session
 }
 
-func (c *Child) take(id string, e event.Event) {
+// childCall follows a call of a child.
+func (b *Board) childCall(c *Child, id string, e event.Event) {
+	if c.past[id] {
+		return
+	}
 	f := c.frames[id]
 	if f == nil {
 		f = newFrame(id, e.Time)
-		f.Output = nil
+		f.Output, f.event = nil, b.events
 		c.frames[id] = f
 	}
-	before := f.State.Final()
-	f.take(e)
-	if !f.State.Final() {
-		c.Now = f
-	}
-	if before || !f.State.Final() {
+	if f.take(e); !f.State.Final() {
 		return
 	}
 	delete(c.frames, id)
-	if c.Now == f {
-		c.Now = nil
-	}
+	c.past[id] = true
 	c.Calls++
-	if f.State == Failed || f.State == Denied {
-		c.Failed++
-		c.Troubles = append(c.Troubles, f)
+	if f.State != Failed && f.State != Denied {
+		return
 	}
+	c.Failed++
+	switch f.Content = ""; {
+	case b.show.Agents: // it has a frame of its own
+	case c.within():
+		c.spawn.Troubles.add(f)
+	default:
+		c.troubles.add(f)
+	}
+}
+
+// within tells whether the child is shown in the frame of a call.
+func (c *Child) within() bool { return c.spawn != nil && !c.spawn.State.Final() }
+
+// now is the call that the child is at: one that waits for an answer, or the one
+// that began last.
+func (c *Child) now() (now *Frame) {
+	for _, f := range c.frames {
+		waits := f.State == Awaiting
+		if now == nil || waits && now.State != Awaiting || waits == (now.State == Awaiting) && f.event > now.event {
+			now = f
+		}
+	}
+	return now
 }
 
 // forget drops the calls that a child has left open.
 func (c *Child) forget() {
+	c.Calls += len(c.frames)
 	for id := range c.frames {
-		delete(c.frames, id)
-		c.Calls++
+		c.past[id] = true
 	}
-	c.Now = nil
+	clear(c.frames)
 }
 
-// outlived gives a child that ends after the call that spawned it a row of
-// its own.
-func (b *Board) outlived(c *Child, e event.Event, end event.SessionFinishedEvent) {
-	if c.ended || c.spawn == nil || !c.spawn.committed {
-		c.ended = true
+// living are the agents that are not in the frame of a call: it has ended before
+// them, or is not known.
+func (b *Board) living() []*Child {
+	var out []*Child
+	for _, c := range b.children {
+		if !c.ended && !c.within() {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Child) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+// outlived gives a child that ends after the call that spawned it a row of its
+// own.
+func (b *Board) outlived(c *Child, now time.Time, state State) {
+	if c.ended {
 		return
 	}
-	c.ended = true
-	row := newFrame("", c.began)
-	row.Name, row.Output = "agent", nil
-	row.Display = fmt.Sprintf("%s %s", c.Agent, counts(c.Calls, c.Failed))
-	state := Done
-	switch end.Status {
-	case "failed":
-		state = Failed
-	case "interrupted":
-		state = Incomplete
+	if c.ended = true; c.within() {
+		return
 	}
-	row.end(state, e.Time)
-	row.Children = []*Child{c}
+	row := newFrame("", c.began)
+	row.Name, row.Output, row.noCall = "agent", nil, true
+	row.Display = fmt.Sprintf("%s %s", c.Agent, counts(c.Calls, c.Failed))
+	row.end(state, now)
+	row.event, row.Troubles = b.events, c.troubles
+	c.troubles = Troubles{}
 	b.add(b.root(c), &entry{frame: row})
-	b.lane(b.root(c)).flush = true
+	b.lane(b.root(c)).flush = b.events
+}
+
+func stateOf(s event.SessionStatus) State {
+	switch s {
+	case "failed":
+		return Failed
+	case "interrupted":
+		return Incomplete
+	}
+	return Done
 }
 
 func counts(calls, failed int) string {
-	s := fmt.Sprintf("%d calls", calls)
-	if calls == 1 {
-		s = "1 call"
-	}
+	s := plural(calls, "call")
 	if failed > 0 {
 		s += fmt.Sprintf(", %d failed", failed)
 	}

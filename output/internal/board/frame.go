@@ -50,17 +50,23 @@ type Frame struct {
 	Rule, DecidedBy, Reason string
 	Summary, Content        string
 	Plan                    []event.PlanItem
-	// Children are the agents that the call has spawned.
+	// Children are the agents that the call has spawned, Troubles the calls of
+	// them that went wrong before it had its own end.
 	Children []*Child
+	Troubles Troubles
 
+	// agent says that a sub-agent called, noCall that it is no call at all: a
+	// command or an agent that went on after one.
+	agent, noCall bool
 	// replayed says that it is history, which is only shown when it is final.
 	replayed bool
-	// first is the terminal of Output, others are those that came after it.
-	first  string
-	others []other
+	// tails are the outputs of its commands; the first is Output.
+	tails []tail
 
 	began, ended time.Time
-	committed    bool
+	// event is the one that made it final.
+	event     int
+	committed bool
 	// minutes is for how long it was said to be still running.
 	minutes int
 }
@@ -141,58 +147,29 @@ func (f *Frame) take(e event.Event) {
 		f.status(b, e.Time)
 	case event.TerminalNewRunningEvent:
 		f.run()
-		f.output(b.TerminalID)
+		f.tail(b.TerminalID)
 	case event.TerminalAppendStringEvent:
 		f.run()
-		if out := f.output(b.TerminalID); out != nil && b.Encoding != "base64" {
-			out.Write(b.Delta)
+		if b.Encoding != "base64" {
+			f.write(b.TerminalID, b.Delta)
 		}
 	case event.TerminalCompletedEvent:
 		f.run()
+		f.endTail(b.TerminalID)
 		if !f.State.Final() {
 			f.Command, f.ExitCode, f.Signal = true, b.ExitCode, b.Signal
-			f.TimedOut = f.TimedOut || b.TimedOut
+			f.TimedOut = b.TimedOut
 		}
 	case event.ToolResultEvent:
 		f.finish(b, e.Time)
 	case event.ToolIncompleteEvent:
 		f.name("", b.ToolName)
 		state := Incomplete
-		if b.Reason == "cancelled" {
+		if b.Reason == "cancelled" || b.Reason == "interrupted" {
 			state = Cancelled
 		}
 		f.end(state, e.Time)
 	}
-}
-
-// other is a terminal beside the first one of a call.
-type other struct {
-	id     string
-	output *term.Discipline
-}
-
-// maxTerminals is how many terminals of one call are told apart.
-const maxTerminals = 8
-
-// output returns where the output of a terminal goes; nil is nowhere.
-func (f *Frame) output(id string) *term.Discipline {
-	if f.Output == nil {
-		return nil
-	}
-	if f.first == "" || f.first == id || id == "" {
-		f.first = id
-		return f.Output
-	}
-	for _, o := range f.others {
-		if o.id == id {
-			return o.output
-		}
-	}
-	if len(f.others) == maxTerminals {
-		return f.Output
-	}
-	f.others = append(f.others, other{id, term.NewDiscipline()})
-	return f.others[len(f.others)-1].output
 }
 
 func (f *Frame) name(server, tool string) {
@@ -280,10 +257,12 @@ func (f *Frame) end(s State, now time.Time) {
 	}
 }
 
-// abandon ends a frame whose result will not come.
-func (f *Frame) abandon(now time.Time) { f.end(Incomplete, now) }
-
 // BadExit tells whether the call's last command ended with anything but 0.
 func (f *Frame) BadExit() bool {
 	return f.Command && (f.ExitCode == nil || *f.ExitCode != 0)
+}
+
+// timedOut tells whether the call, or its last command, had no more time.
+func (f *Frame) timedOut() bool {
+	return (f.State == Done || f.State == Failed) && f.TimedOut
 }

@@ -21,7 +21,7 @@ const (
 	// maxWidth is how wide a frame gets on a wide terminal.
 	maxWidth = 100
 	// minWidth is what rows take even if the terminal has less.
-	minWidth = 20
+	minWidth = 18
 	// narrow is the number of columns below which the right side is shortened.
 	narrow = 60
 	// maxName is how wide a tool's name is at most.
@@ -60,13 +60,19 @@ func (p Painter) Frame(f *Frame) []string {
 			rows = append(rows, p.below(look, term.Label(f.Reason)))
 		}
 	case f.State == Done && !f.BadExit():
-		if s := term.Label(f.Summary); s != "" && s != m.words && s != p.preview(f) {
+		if s := firstLine(f.Summary); s != "" && s != m.words && s != p.preview(f) {
 			rows = append(rows, p.below(look, s))
 		}
 	default:
 		rows = append(rows, p.tail(look, f)...)
 	}
-	return append(rows, p.troubles(f.Children)...)
+	return append(rows, p.troubles(f.Troubles)...)
+}
+
+// firstLine cleans what is text of several lines at most and must be one.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimLeft(s, " \r\n"), "\n")
+	return strings.TrimSpace(term.Text(s))
 }
 
 // Still is the row of a call that has been running for another minute.
@@ -209,7 +215,17 @@ func (p Painter) preview(f *Frame) string {
 	if f.Display == f.Name {
 		return ""
 	}
+	if word, rest, ok := strings.Cut(f.Display, " "); ok && repeats(f.Name, word) {
+		return term.Label(rest)
+	}
 	return term.Label(f.Display)
+}
+
+// repeats tells whether a word says what a tool's name has just said: list of
+// list_dir.
+func repeats(name, word string) bool {
+	word = strings.TrimSuffix(word, ":")
+	return word != "" && (name == word || strings.HasPrefix(name, word+"_"))
 }
 
 func (p Painter) meta(f *Frame) meta {
@@ -236,7 +252,7 @@ func (p Painter) meta(f *Frame) meta {
 		if short {
 			m.took = ""
 		}
-	case f.State == Failed && f.TimedOut:
+	case f.timedOut():
 		if short {
 			return meta{words: "timeout"}
 		}
@@ -252,6 +268,8 @@ func (p Painter) meta(f *Frame) meta {
 			}
 		}
 		return meta{words: fmt.Sprintf("%d/%d", done, len(f.Plan))}
+	case f.State == Failed && !f.BadExit(): // the command went well, if there was one
+		m.words = "error"
 	case f.Command && f.ExitCode == nil:
 		m.words = "killed"
 		if f.Signal != "" && !short {
@@ -262,8 +280,6 @@ func (p Painter) meta(f *Frame) meta {
 		if !short {
 			m.words = "exit " + m.words
 		}
-	case f.State == Failed:
-		m.words = "error"
 	}
 	return m
 }
@@ -319,24 +335,16 @@ func (p Painter) plan(items []event.PlanItem) []string {
 	return rows
 }
 
-// troubles are the refused and failed calls of agents, each told once.
-func (p Painter) troubles(children []*Child) []string {
+// troubles are the refused and failed calls of agents.
+func (p Painter) troubles(t Troubles) []string {
 	var rows []string
-	left := 0
-	for _, c := range children {
-		for _, f := range c.Troubles {
-			if len(rows) == maxTroubles {
-				left++
-				continue
-			}
-			m := p.meta(f)
-			m.below = ""
-			rows = append(rows, "  "+p.header(p.Style.of(f), p.head(f), m, p.width()-gap))
-		}
-		c.Troubles = nil
+	for _, f := range t.Frames {
+		m := p.meta(f)
+		m.below = ""
+		rows = append(rows, "  "+p.header(p.Style.of(f), p.head(f), m, p.width()-gap))
 	}
-	if left > 0 {
-		rows = append(rows, p.below(mark{}, fmt.Sprintf("%s %d more", p.Style.ellipsis, left)))
+	if t.More > 0 {
+		rows = append(rows, p.below(mark{}, fmt.Sprintf("%s %d more", p.Style.ellipsis, t.More)))
 	}
 	return rows
 }

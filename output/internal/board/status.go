@@ -86,7 +86,7 @@ func (s *Status) await(e event.Event) {
 // count adds a call that has its end.
 func (s *Status) count(f *Frame) {
 	switch {
-	case f.Agent != "" || f.Name == "agent":
+	case f.agent || f.noCall:
 	case f.State == Done && !f.BadExit():
 		s.Done++
 	default:
@@ -100,7 +100,7 @@ func (b *Board) Status() Status {
 	for _, l := range b.order {
 		for _, it := range l.items {
 			switch f := it.frame; {
-			case f == nil || f.Agent != "":
+			case f == nil || f.agent || f.noCall:
 			case f.State.Final():
 				s.count(f)
 			case f.State < Awaiting:

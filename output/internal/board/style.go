@@ -63,12 +63,15 @@ func (s Style) of(f *Frame) mark {
 	case Awaiting:
 		return s.awaiting
 	case Done:
-		if f.BadExit() {
+		switch {
+		case f.timedOut():
+			return s.timedOut
+		case f.BadExit():
 			return s.badExit
 		}
 		return s.done
 	case Failed:
-		if f.TimedOut {
+		if f.timedOut() {
 			return s.timedOut
 		}
 		return s.failed
@@ -109,12 +112,15 @@ func limitText(d time.Duration) string {
 	return Duration(d)
 }
 
-// tokens is a count of tokens: 900 tok, 45.2k tok.
+// tokens is a count of tokens: 900 tok, 45.2k tok, 1.3M tok.
 func tokens(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d tok", n)
 	}
-	return fmt.Sprintf("%.1fk tok", float64(n)/1000)
+	if n < 999_950 {
+		return fmt.Sprintf("%.1fk tok", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM tok", float64(n)/1e6)
 }
 
 // number is short for budgets: 6, 0.8, 200000.
