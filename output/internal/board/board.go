@@ -123,7 +123,7 @@ func (b *Board) Take(e event.Event) {
 		b.endReplay()
 	}
 	b.replaying = e.Replayed
-	if e.Time.After(b.seen) {
+	if !e.Time.IsZero() {
 		b.seen = e.Time
 	}
 	b.status.take(e)

@@ -82,41 +82,107 @@ var (
 	lost     = event.ToolIncompleteEvent{ToolCallID: "c", ToolName: "exec_command", Reason: "crash"}
 )
 
+// TestEveryEventInEveryState is the table of transitions: what a row leaves out
+// stays as it is, and final states always do.
 func TestEveryEventInEveryState(t *testing.T) {
 	states := []State{Pending, Streaming, Awaiting, Executing, Done, Failed, Denied, Cancelled, Incomplete}
 	to := func(s State) map[State]State {
 		return map[State]State{Pending: s, Streaming: s, Awaiting: s, Executing: s}
 	}
-	// What a table leaves out stays as it is.
-	for _, tt := range []struct {
+	status := func(s event.ToolStatus) event.Body { return event.ToolStatusEvent{ToolCallID: "c", Status: s} }
+	lost := func(why event.IncompleteReason) event.Body {
+		return event.ToolIncompleteEvent{ToolCallID: "c", Reason: why}
+	}
+	rows := []struct {
 		body event.Body
 		want map[State]State
 	}{
 		{started, nil},
 		{args, map[State]State{Pending: Streaming}},
 		{call, map[State]State{Pending: Executing, Streaming: Executing}},
+		{event.ToolDecisionEvent{ToolCallID: "c", Effect: "allow"}, nil},
+		{event.ToolDecisionEvent{ToolCallID: "c", Effect: "deny"}, nil},
+		{status("pending"), nil}, {status("done"), nil}, {status("error"), nil}, {status("denied"), nil}, {status("incomplete"), nil},
 		{awaiting, to(Awaiting)},
+		{event.ToolApprovalRequestEvent{ToolCallID: "c"}, to(Awaiting)},
+		{event.ToolApprovalResponseEvent{ToolCallID: "c", Approved: true}, to(Executing)},
+		{event.ToolApprovalResponseEvent{ToolCallID: "c"}, nil}, // its result says so
 		{running, to(Executing)},
+		{event.TerminalNewRunningEvent{ToolCallID: "c", TerminalID: "t"}, to(Executing)},
 		{output, to(Executing)},
 		{exited, to(Executing)},
 		{done, to(Done)},
 		{failed, to(Failed)},
 		{refused, to(Denied)},
-		{stopped, to(Cancelled)},
-		{lost, to(Incomplete)},
-	} {
+		{event.ToolResultEvent{ToolCallID: "c", IsError: true, Error: &event.Err{Code: "timeout"}}, to(Failed)},
+		{lost("cancelled"), to(Cancelled)}, {lost("interrupted"), to(Cancelled)},
+		{lost("turn_ended"), to(Incomplete)}, {lost("crash"), to(Incomplete)}, {lost(""), to(Incomplete)},
+	}
+	for _, tt := range rows {
 		for _, from := range states {
-			f := newFrame("c", start)
-			f.State = from
-			f.take(at(1, tt.body))
 			want, ok := tt.want[from]
 			if !ok {
 				want = from
 			}
-			if f.State != want {
-				t.Errorf("%+v in state %d leads to %d, want %d", tt.body, from, f.State, want)
+			f := newFrame("c", start)
+			f.State = from
+			for n := range 2 { // a second one changes no more
+				f.take(at(1, tt.body))
+				if f.State != want {
+					t.Errorf("%+v in state %d leads to %d, want %d (time %d)", tt.body, from, f.State, want, n+1)
+				}
 			}
 		}
+	}
+}
+
+// TestWhatEndsATurnEndsEachOfItsCalls, whatever state they are in and whatever
+// lies between them.
+func TestWhatEndsATurnEndsEachOfItsCalls(t *testing.T) {
+	for _, end := range []event.Body{event.TurnFinishedEvent{}, event.SessionFinishedEvent{}, event.RunFinishedEvent{}, nil} {
+		b := New(Show{})
+		for i, bodies := range [][]event.Body{{started}, {started, args}, {call, awaiting}, {call, running}, {call, done}, {call, running, output}} {
+			for _, body := range bodies {
+				b.Take(at(float64(i), renamed(body, fmt.Sprint(i))))
+			}
+		}
+		if end != nil {
+			b.Take(at(9, end))
+		} else {
+			b.End()
+		}
+		var got []State
+		for _, it := range b.Ready() {
+			if it.Frame != nil {
+				got = append(got, it.Frame.State)
+			}
+		}
+		if d := cmp.Diff([]State{Incomplete, Incomplete, Incomplete, Incomplete, Done, Incomplete}, got); d != "" {
+			t.Errorf("%T: %s", end, d)
+		}
+	}
+}
+
+// TestAnEventOfAnUnknownCallMakesItsFrame in the state that it implies.
+func TestAnEventOfAnUnknownCallMakesItsFrame(t *testing.T) {
+	for _, tt := range []struct {
+		body event.Body
+		want State
+	}{
+		{started, Pending}, {args, Streaming}, {call, Executing}, {awaiting, Awaiting}, {event.ToolApprovalRequestEvent{ToolCallID: "c"}, Awaiting},
+		{running, Executing}, {output, Executing}, {exited, Executing}, {event.TerminalNewRunningEvent{ToolCallID: "c"}, Executing},
+		{done, Done}, {failed, Failed}, {refused, Denied}, {stopped, Cancelled}, {lost, Incomplete},
+	} {
+		b := New(Show{})
+		b.Take(at(0, tt.body))
+		if f := b.frames["c"]; f == nil || f.State != tt.want {
+			t.Errorf("%+v makes %+v", tt.body, f)
+		}
+	}
+	b := New(Show{})
+	b.Take(at(0, event.ToolApprovalResponseEvent{ToolCallID: "c", Approved: true}))
+	if items := b.frames; len(items) != 0 {
+		t.Errorf("an answer to nobody's question makes %v", items)
 	}
 }
 
@@ -620,4 +686,41 @@ func BenchmarkTakeOutput(b *testing.B) {
 		board.Minutes(e.Time)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkIntake is what a loud command costs: 200,000 pieces of 100 bytes, and
+// nobody looks.
+func BenchmarkIntake(b *testing.B) {
+	e := at(1, event.TerminalAppendStringEvent{ToolCallID: "c", TerminalID: "t", Delta: strings.Repeat("x", 98) + "\r\n"})
+	for b.Loop() {
+		board := New(Show{})
+		board.Take(at(0, call))
+		for range 200_000 {
+			board.Take(e)
+		}
+	}
+}
+
+// BenchmarkRegion lays out 40 items; with thousands behind one that runs long it
+// must not take longer.
+func BenchmarkRegion(b *testing.B) {
+	for _, n := range []int{40, 4000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			board := crowd(n, rand.New(rand.NewPCG(1, 1)))
+			p := Painter{Style: NewStyle(true, false), Columns: 120}
+			for b.Loop() {
+				p.Region(board, start.Add(time.Minute), 50)
+			}
+		})
+	}
+}
+
+// BenchmarkRegionText is one line of a megabyte without an end.
+func BenchmarkRegionText(b *testing.B) {
+	board := New(Show{})
+	board.Take(at(1, event.MessageDeltaEvent{MessageID: "m", Delta: strings.Repeat("words ", 1<<20/6)}))
+	p := Painter{Style: NewStyle(true, false), Columns: 120}
+	for b.Loop() {
+		p.Region(board, start.Add(time.Minute), 50)
+	}
 }
