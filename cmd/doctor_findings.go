@@ -94,7 +94,7 @@ func (a *app) examineSandbox(ctx context.Context, s settings, pol *policy.Policy
 	report := sandbox.Probe(ctx)
 	f := finding{Name: "sandbox", Status: fine, Details: map[string]any{"offered": report}}
 	list := []finding{f}
-	closed := inContainer() && !report.UserNamespaces
+	closed := inContainer() && !report.UserNamespaces && report.Bubblewrap == ""
 	for _, hint := range report.Hints {
 		if !closed || !strings.Contains(hint, "this is a container") { // told below, with all that it takes
 			list = append(list, hintFinding(hint))
@@ -117,7 +117,7 @@ func kernelFinding(r sandbox.Report) finding {
 	for _, o := range []struct {
 		there bool
 		name  string
-	}{{r.Seccomp, "seccomp"}, {r.UserNamespaces, "namespaces"}, {r.Overlay, "overlays"}, {r.Seatbelt, "Seatbelt"}} {
+	}{{r.Seccomp, "seccomp"}, {r.UserNamespaces, "namespaces"}, {r.Bubblewrap != "", "bubblewrap"}, {r.Overlay, "overlays"}, {r.Seatbelt, "Seatbelt"}} {
 		if o.there {
 			offers = append(offers, o.name)
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDrover) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	// Where hangups are ignored, as under nohup, a program inherits that, unless
+	// somebody wants to be told of them.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(waiters, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // the flag is the testing package's own

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,5 +80,76 @@ func TestCommandsReadNothingHidden(t *testing.T) {
 				t.Errorf("the command read: %s", got)
 			}
 		})
+	}
+}
+
+// withoutNamespaces makes a drover run where the kernel makes no more user
+// namespaces, and where there is no bubblewrap unless it is asked for.
+func withoutNamespaces(t *testing.T, p *process, bubblewrap bool) {
+	t.Helper()
+	hide := "for p in /usr/bin/bwrap /usr/local/bin/bwrap /bin/bwrap; do [ ! -e $p ] || mount --bind /dev/null $p || exit 99; done; "
+	if bubblewrap {
+		hide = ""
+	}
+	shell := hide + "echo 0 >/proc/sys/user/max_user_namespaces || exit 99; exec \"$@\""
+	argv := append([]string{"unshare", "-Urm", "sh", "-c", shell, "sh"}, append([]string{p.cmd.Path}, p.cmd.Args[1:]...)...)
+	if err := exec.Command("unshare", "-Urm", "sh", "-c", hide+"echo 0 >/proc/sys/user/max_user_namespaces").Run(); err != nil {
+		t.Skipf("no namespace to try it in: %v", err)
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		t.Skip(err)
+	}
+	p.cmd.Path, p.cmd.Args = path, argv
+}
+
+// TestASandboxThatCannotBeSetUpEndsTheRunBeforeItBegins: nothing ran, and nobody
+// is told that something did.
+func TestASandboxThatCannotBeSetUpEndsTheRunBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	p := newProcess(t, script(t, calls(execCall("touch canary")), says("Done.")), "run", "--model", "script:model.jsonl", "--policy", "p.yaml", "go")
+	p.lay(map[string]string{"p.yaml": "version: 1\ndefault: allow\ndeny_read: ['**/.env']\n"})
+	withoutNamespaces(t, p, false)
+	stream, exit := p.output()
+	if exit != 7 || !strings.Contains(p.stderr.String(), "no sandbox for commands") || !strings.Contains(p.stderr.String(), "--sandbox off") {
+		t.Errorf("exit %d; stderr: %s", exit, p.stderr.String())
+	}
+	if n := len(bodies[event.TurnStartedEvent](t, stream)); n != 0 {
+		t.Error("the model was asked")
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "canary")); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// TestALowerLevelIsTold: what is not enforced is a notice, and the level is in the
+// first line.
+func TestALowerLevelIsTold(t *testing.T) {
+	t.Parallel()
+	for _, bubblewrap := range []bool{false, true} {
+		p := run(t, script(t, calls(execCall("echo $DROVER_SANDBOX_LEVEL; touch /etc/canary .git/canary")), says("Done.")), "go")
+		p.lay(map[string]string{".git/config": ""})
+		level := "landlock"
+		if _, err := os.Stat("/usr/bin/bwrap"); bubblewrap && err != nil {
+			t.Skip("bubblewrap is not installed")
+		}
+		if bubblewrap {
+			level = "bubblewrap"
+		}
+		withoutNamespaces(t, p, bubblewrap)
+		stream := p.mustEnd(0)
+		started := bodies[event.RunStartedEvent](t, stream)
+		if len(started) != 1 || started[0].Sandbox == nil || started[0].Sandbox.Level != level {
+			t.Errorf("%s: the run says %+v", level, started[0].Sandbox)
+		}
+		if !strings.Contains(string(stream), "user namespaces are refused") {
+			t.Errorf("%s: no notice says so", level)
+		}
+		if r := result(t, stream); !strings.Contains(r.Content, level) {
+			t.Errorf("%s: the command says %s", level, r.Content)
+		}
+		if _, err := os.Stat(filepath.Join(p.dir, ".git", "canary")); bubblewrap && err == nil {
+			t.Error("bubblewrap: .git was written")
+		}
 	}
 }

@@ -16,11 +16,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -28,6 +30,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	// Where hangups are ignored, as under nohup, a program inherits that, unless
+	// somebody wants to be told of them.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "drover-processes")
 	if err == nil {

@@ -35,7 +35,7 @@ func confine(s *setup, write []string) error {
 		}
 	}
 	shared := sharingCalls
-	if s.level == LevelNamespaces {
+	if s.level != LevelLandlock {
 		shared = nil
 	}
 	if err := filterCalls(s.network, shared...); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 
@@ -30,7 +31,8 @@ const controlFD = 3
 // Main is the helper. It returns at once if this process is none, and never
 // otherwise. It has to be the first thing that main does.
 func Main() {
-	if len(os.Args) != 2 || os.Args[0] != helperName {
+	// Bubblewrap starts it under a path.
+	if len(os.Args) != 2 || filepath.Base(os.Args[0]) != helperName {
 		return
 	}
 	os.Exit(helper(os.Args[1]))
@@ -86,6 +88,9 @@ func setUp(control *conn) error {
 		return serve(control, false)
 	}
 	write := s.private
+	if s.level == LevelBubblewrap && s.whole {
+		write = []string{"/"}
+	}
 	var refused []string
 	if s.level == LevelNamespaces {
 		if refused, write, err = place(s); err != nil {

@@ -34,7 +34,7 @@ const terminals = "/dev/pts"
 // terminals are those of the machine, the user's among them.
 func devicesAt(level Level) []string {
 	list := slices.Clone(devices)
-	if level != LevelNamespaces {
+	if level == LevelLandlock {
 		return slices.DeleteFunc(list, func(path string) bool { return path == ptmx })
 	}
 	return append(list, terminals)

@@ -15,7 +15,7 @@ func TestWithoutUserNamespacesLandlockBoundsWrites(t *testing.T) {
 	if landlockABI() < minLandlock {
 		t.Skip("this kernel has no Landlock to fall back to")
 	}
-	w := newWorld(t, func(_ *world, o *Options) { o.faults = noUserNamespaces })
+	w := newWorld(t, func(_ *world, o *Options) { o.faults = noUserNamespaces | noBubblewrap })
 	info := w.box.Info()
 	if info.Level != LevelLandlock || len(info.Warnings) == 0 || !strings.Contains(info.Warnings[0], ".git") {
 		t.Errorf("info: %+v", info)
@@ -45,7 +45,7 @@ echo tmp > $TMPDIR/a && cat $TMPDIR/a; mkdir -p "$XDG_CACHE_HOME" && echo c > "$
 func TestDenyReadWithoutUserNamespacesIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(context.Background(), Options{
-		Mode: WorkspaceWrite, Cwd: dir, Writable: []string{dir}, DenyRead: []string{"**/.env"}, faults: noUserNamespaces,
+		Mode: WorkspaceWrite, Cwd: dir, Writable: []string{dir}, DenyRead: []string{"**/.env"}, faults: noUserNamespaces | noBubblewrap,
 	})
 	wantUnavailable(t, err, "deny_read")
 }
@@ -53,7 +53,7 @@ func TestDenyReadWithoutUserNamespacesIsRefused(t *testing.T) {
 func TestNoSandboxAtAllIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(context.Background(), Options{
-		Mode: WorkspaceWrite, Cwd: dir, Writable: []string{dir}, faults: noUserNamespaces | noLandlock,
+		Mode: WorkspaceWrite, Cwd: dir, Writable: []string{dir}, faults: noUserNamespaces | noBubblewrap | noLandlock,
 	})
 	wantUnavailable(t, err, "user namespaces")
 }

@@ -50,6 +50,17 @@ func openBox(ctx context.Context, o Options, r Rights) (*box, error) {
 	if refused == nil || !errors.As(refused, &broken) || !broken.unsupported {
 		return b, wrapOpen(refused)
 	}
+	if o.faults&noBubblewrap == 0 && wrapper() != "" {
+		err := b.openBubblewrap(ctx, o, s, broken)
+		if err == nil {
+			return b, nil
+		}
+		var wrapped *brokenError
+		if !errors.As(err, &wrapped) || !wrapped.unsupported {
+			return nil, wrapOpen(err)
+		}
+		broken = &brokenError{text: broken.text + "; " + wrapped.text, unsupported: true}
+	}
 	if s.landlock < minLandlock {
 		return nil, unavailable("this system refuses user namespaces to drover ("+broken.text+") and has no Landlock to fall back to", refused)
 	}
@@ -63,6 +74,21 @@ func wrapOpen(err error) error {
 		return err
 	}
 	return unavailable(err.Error(), err)
+}
+
+// openBubblewrap has bubblewrap make the namespaces.
+func (b *box) openBubblewrap(ctx context.Context, o Options, s *setup, why error) error {
+	inner := *s
+	inner.level = LevelBubblewrap
+	if err := b.open(ctx, o, &inner); err != nil {
+		return err
+	}
+	warnings := []string{"user namespaces are refused to drover (" + why.Error() + "): bubblewrap makes them instead"}
+	if len(inner.open) > 0 {
+		warnings = append(warnings, "commands can replace the link "+strings.Join(inner.open, ", ")+", which leads to a protected folder")
+	}
+	b.info.Warnings = append(b.info.Warnings, warnings...)
+	return nil
 }
 
 // openLandlock does without namespaces, and says what is lost.

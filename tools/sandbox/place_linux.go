@@ -3,11 +3,9 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -367,20 +365,8 @@ const (
 // maskSockets hides the sockets of a folder one by one, where no overlay makes
 // all of them deaf.
 func (st *stage) maskSockets(root string) error {
-	var sockets []string
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return fs.SkipDir // what the user cannot list, commands cannot either
-		}
-		if d.IsDir() && strings.Count(path[len(root):], "/") >= socketDepth {
-			return fs.SkipDir
-		}
-		if d.Type()&fs.ModeSocket != 0 {
-			sockets = append(sockets, path)
-		}
-		return nil
-	})
-	if len(sockets) > socketCount {
+	sockets, many := socketsBelow(root)
+	if many {
 		return st.layMask(root)
 	}
 	for _, path := range sockets {

@@ -14,6 +14,9 @@ type Report struct {
 	// Problem what stood in the way.
 	UserNamespaces bool   `json:"user_namespaces"`
 	Problem        string `json:"problem,omitempty"`
+	// Bubblewrap is the program that makes namespaces where drover may not; empty
+	// if it is not installed or may not either.
+	Bubblewrap string `json:"bubblewrap,omitempty"`
 	// Overlay tells whether folders can have private layers.
 	Overlay bool `json:"overlay"`
 	// Seatbelt tells whether sandbox-exec is there.

@@ -18,14 +18,22 @@ func Probe(ctx context.Context) Report {
 		r.Problem = err.Error()
 	}
 	r.UserNamespaces = err == nil
+	if err != nil {
+		r.Bubblewrap = probeBubblewrap(ctx)
+	}
 	r.Overlay = r.UserNamespaces && !refused
 	switch {
 	case !r.Seccomp:
 		r.Hints = append(r.Hints, "the kernel cannot filter system calls here, or drover does not know "+r.Arch)
 	case r.UserNamespaces:
 		r.Level = LevelNamespaces
+	case r.Bubblewrap != "":
+		r.Level = LevelBubblewrap
 	case r.Landlock >= minLandlock:
 		r.Level = LevelLandlock
+	}
+	if !r.UserNamespaces && wrapper() == "" {
+		r.Hints = append(r.Hints, "bubblewrap makes namespaces on many systems where others may not: install it (bwrap in /usr/bin)")
 	}
 	r.Hints = append(r.Hints, hints(&r, os.ReadFile)...)
 	return r
@@ -53,6 +61,25 @@ func probeNamespaces(ctx context.Context) (overlayRefused bool, err error) {
 	}
 	c.close(0)
 	return slices.Contains(refused, lower), nil
+}
+
+// probeBubblewrap returns bubblewrap if it can set a helper up.
+func probeBubblewrap(ctx context.Context) string {
+	path := wrapper()
+	if path == "" {
+		return ""
+	}
+	dir, err := os.MkdirTemp("", "drover-doctor-")
+	if err != nil {
+		return ""
+	}
+	defer removeLayers(dir)
+	c, _, err := start(ctx, "", &setup{level: LevelBubblewrap, landlock: landlockABI(), layers: realPath(dir)})
+	if err != nil {
+		return ""
+	}
+	c.close(0)
+	return path
 }
 
 func release() string {

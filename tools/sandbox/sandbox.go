@@ -61,6 +61,10 @@ const (
 	// folders below a writable root can be written, and /tmp and the caches
 	// are private folders instead of layers.
 	LevelLandlock Level = "landlock"
+	// LevelBubblewrap is everything, but set up by bubblewrap, because drover
+	// itself may not: there are no layers, so that the caches of the user are
+	// empty or read-only, and a link to a protected folder can be replaced.
+	LevelBubblewrap Level = "bubblewrap"
 	// LevelNamespaces is everything.
 	LevelNamespaces Level = "namespaces"
 	// LevelSeatbelt is the sandbox of macOS.
@@ -103,6 +107,7 @@ const (
 	noLandlock
 	noOverlay
 	noSetattr
+	noBubblewrap
 )
 
 // Rights are what some commands may do beyond the Options of the run. Their

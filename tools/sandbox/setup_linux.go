@@ -50,7 +50,12 @@ type setup struct {
 	placements []placement
 	// private are folders for LevelLandlock, which are written.
 	private []string
-	faults  faults
+	// open are links to protected folders that can be replaced, with bubblewrap;
+	// the helper does not need them.
+	open []string
+	// unlayered are the folders that got no layer from bubblewrap.
+	unlayered []string
+	faults    faults
 }
 
 func (s *setup) pack() []byte {

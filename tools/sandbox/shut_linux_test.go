@@ -83,7 +83,7 @@ func TestTerminalsAndSharedMemoryAreTheirOwn(t *testing.T) {
 		t.Skipf("no shared memory: %v", err)
 	}
 	defer unix.SysvShmCtl(memory, unix.IPC_RMID, nil)
-	for _, f := range []faults{0, noUserNamespaces} {
+	for _, f := range []faults{0, noUserNamespaces, noUserNamespaces | noBubblewrap} {
 		w := newWorld(t, func(_ *world, o *Options) { o.faults = f })
 		if out, st := w.sh("echo x > " + theirs.Name()); st.Code == 0 {
 			t.Errorf("wrote to a terminal: %s", out)

@@ -42,19 +42,22 @@ func start(ctx context.Context, program string, s *setup) (*client, []string, er
 		_ = theirs.Close() // nobody has it
 		return nil, nil, fmt.Errorf("make control socket: %w", err)
 	}
-	process, err := spawnHelper(program, theirs, s.level == LevelNamespaces)
+	process, err := spawnHelper(program, theirs, s)
 	// The helper has its own. As long as this one is open, too, its end would
 	// go unnoticed.
 	_ = theirs.Close()
 	if err != nil {
 		control.close()
-		return nil, nil, &brokenError{text: "start helper: " + err.Error(), unsupported: s.level == LevelNamespaces}
+		return nil, nil, &brokenError{text: "start helper: " + err.Error(), unsupported: s.level != LevelLandlock}
 	}
 	refused, err := handshake(ctx, control, s)
 	if err != nil {
 		control.close()
 		_ = process.Kill()
 		_, _ = process.Wait() // it has not started anything
+		if s.level == LevelBubblewrap {
+			err = s.wrapperError(err)
+		}
 		return nil, nil, err
 	}
 	return serveClient(control, process), refused, nil
@@ -102,8 +105,12 @@ func silent(err error) error {
 	return fmt.Errorf("the helper does not answer: %w", err)
 }
 
-// spawnHelper starts the program as a helper, in namespaces of its own if asked.
-func spawnHelper(program string, control *os.File, namespaces bool) (*os.Process, error) {
+// ownProgram is the file that this process runs.
+const ownProgram = "/proc/self/exe"
+
+// spawnHelper starts the program as a helper, in namespaces of its own if the
+// level wants them.
+func spawnHelper(program string, control *os.File, s *setup) (*os.Process, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -114,9 +121,13 @@ func spawnHelper(program string, control *os.File, namespaces bool) (*os.Process
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM},
 	}
 	// The file this process runs, whatever has become of its name.
-	program = cmp.Or(program, "/proc/self/exe")
+	program = cmp.Or(program, ownProgram)
 	argv := []string{helperName, lifeSetUp}
-	if !namespaces {
+	switch s.level {
+	case LevelNamespaces:
+	case LevelBubblewrap:
+		return spawnWrapped(program, attr, s)
+	default:
 		return proc.StartHelper(program, argv, attr)
 	}
 	// Shared memory and message queues of System V belong to the user, not to a
