@@ -46,4 +46,4 @@ func (s *scene) rows(now time.Time, size Size) []string {
 func (s *scene) due() time.Time { return s.board.Due() }
 
 // live tells whether clocks run.
-func (s *scene) live() bool { return s.board.Status().Open }
+func (s *scene) live() bool { return s.board.Open() }

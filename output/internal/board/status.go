@@ -94,6 +94,9 @@ func (s *Status) count(f *Frame) {
 	}
 }
 
+// Open tells whether the run has begun and has not ended.
+func (b *Board) Open() bool { return b.status.Open }
+
 // Status returns what is to be said of the run as a whole.
 func (b *Board) Status() Status {
 	s := b.status
