@@ -62,6 +62,12 @@ func (b *Board) child(e event.Event) {
 		b.outlived(c, e.Time, stateOf(body.Status))
 	case event.TurnFinishedEvent:
 		c.forget()
+	case event.ToolApprovalRequestEvent:
+		b.childCall(c, body.ToolCallID, e)
+	case event.ToolApprovalResponseEvent:
+		if c.frames[body.ToolCallID] != nil {
+			b.childCall(c, body.ToolCallID, e)
+		}
 	case event.UsageEvent:
 		c.Tokens += body.InputTokens + body.OutputTokens
 	default:

@@ -53,13 +53,13 @@ func (p Painter) Frame(f *Frame) []string {
 		rows = append(rows, p.below(mark{}, m.below))
 	}
 	switch {
-	case f.Plan != nil:
+	case f.Plan != nil && f.State == Done:
 		rows = append(rows, p.plan(f.Plan)...)
 	case f.State == Denied:
 		if f.Reason != "" {
 			rows = append(rows, p.below(look, term.Label(f.Reason)))
 		}
-	case f.State == Done && !f.BadExit():
+	case f.State == Done && !f.BadExit() && !f.timedOut():
 		if s := firstLine(f.Summary); s != "" && s != m.words && s != p.preview(f) {
 			rows = append(rows, p.below(look, s))
 		}
@@ -260,7 +260,7 @@ func (p Painter) meta(f *Frame) meta {
 		if f.Timeout > 0 {
 			m.words += " after " + limitText(f.Timeout)
 		}
-	case f.Plan != nil:
+	case f.Plan != nil && f.State != Failed:
 		done := 0
 		for _, it := range f.Plan {
 			if it.Status == "completed" {
