@@ -23,6 +23,7 @@ import (
 	"drover/output/fault"
 	"drover/runner"
 	"drover/runner/model"
+	"drover/tools/sandbox"
 )
 
 // Version is drover's version. A release sets it with -ldflags.
@@ -41,6 +42,8 @@ type app struct {
 	redact *event.Redactor
 	// badHelp is why the help that was asked for does not exist.
 	badHelp error
+	// early is a helper that waits for the sandbox of a run; nil is none.
+	early *sandbox.Early
 	// screen is the format on stdout if it draws there, and nil otherwise.
 	screen output.Screen
 	// terminal is the one that the process belongs to, once it was needed.

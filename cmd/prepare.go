@@ -148,6 +148,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if p.sandbox, err = a.openSandbox(ctx, in.settings, in.policy, in.cwd, p.layers()); err != nil {
 		return nil, err
 	}
+	a.early.Close() // a run without a sandbox does not take it
 	p.redact = a.redactor(in.settings.dynamic.withSecrets(redactNames(in.config, in.model, a.environ())))
 	if err := a.openLog(p); err != nil {
 		return nil, err

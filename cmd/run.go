@@ -19,6 +19,7 @@ import (
 	"drover/output/fault"
 	"drover/runner"
 	"drover/runner/textfile"
+	"drover/tools/sandbox"
 )
 
 // runOptions are the flags of run as given; set tells which were.
@@ -181,6 +182,10 @@ func (a *app) runRun(ctx context.Context) (err error) {
 	o := &a.run
 	if err := o.checkValues(); err != nil {
 		return err
+	}
+	if o.sandbox != string(sandbox.Off) {
+		a.early = sandbox.StartEarly() // while the rest is read
+		defer a.early.Close()
 	}
 	ctx, s := a.handleSignals(ctx, patienceWithPrepare, a.loneFinish)
 	defer s.stop()

@@ -34,7 +34,7 @@ func (a *app) openSandbox(ctx context.Context, s settings, pol *policy.Policy, c
 	return sandbox.Open(ctx, sandbox.Options{
 		Mode: sandbox.Mode(s.sandbox), Cwd: cwd, Writable: writable,
 		Protected: a.protected(writable, s, pol), DenyRead: pol.DenyRead(),
-		Network: commandsHaveNetwork(s, pol), Layers: layers, Environ: a.environ(),
+		Network: commandsHaveNetwork(s, pol), Layers: layers, Environ: a.environ(), Early: a.early,
 	})
 }
 

@@ -76,6 +76,9 @@ func TestFloodsStayOutOfMemory(t *testing.T) {
 	}
 }
 
+// maxArtifact is how much of an output its file holds at most.
+const maxArtifact = 256 << 20
+
 // wholeText checks the file that has what the stream leaves out.
 func (d *trial) wholeText(t *testing.T, stream []byte, end event.TerminalCompletedEvent) {
 	t.Helper()
@@ -104,7 +107,8 @@ func (d *trial) wholeText(t *testing.T, stream []byte, end event.TerminalComplet
 	}
 	defer func() { _ = f.Close() }() // only read from
 	info, err := f.Stat()
-	if err != nil || info.Size() != a.Bytes || a.Bytes != size {
+	// A fast machine floods more than a file may hold.
+	if err != nil || info.Size() != a.Bytes || a.Bytes != min(size, maxArtifact) {
 		t.Errorf("the artifact has %d bytes, it is said to have %d, the command has printed %d; %v", info.Size(), a.Bytes, size, err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {

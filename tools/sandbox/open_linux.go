@@ -115,7 +115,7 @@ func (b *box) open(ctx context.Context, o Options, s *setup) error {
 		s.add(masked, realPath(folder))
 		s.order()
 	}
-	c, refused, err := start(ctx, o.Helper, s)
+	c, refused, err := start(ctx, o.Helper, s, o.Early)
 	if err != nil {
 		if temporary {
 			removeLayers(folder)
@@ -179,7 +179,7 @@ func (b *box) describe(o Options, s *setup, refused []string) {
 
 // openOff starts a helper that bounds nothing.
 func openOff(ctx context.Context, o Options) (*box, error) {
-	c, _, err := start(ctx, o.Helper, &setup{level: LevelNone, network: true})
+	c, _, err := start(ctx, o.Helper, &setup{level: LevelNone, network: true}, nil)
 	if err != nil {
 		return nil, wrapOpen(err)
 	}

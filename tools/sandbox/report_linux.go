@@ -55,7 +55,7 @@ func probeNamespaces(ctx context.Context) (overlayRefused bool, err error) {
 	}
 	s := &setup{level: LevelNamespaces, landlock: landlockABI(), layers: layers}
 	s.add(layered, lower)
-	c, refused, err := start(ctx, "", s)
+	c, refused, err := start(ctx, "", s, nil)
 	if err != nil {
 		return false, err
 	}
@@ -74,7 +74,7 @@ func probeBubblewrap(ctx context.Context) string {
 		return ""
 	}
 	defer removeLayers(dir)
-	c, _, err := start(ctx, "", &setup{level: LevelBubblewrap, landlock: landlockABI(), layers: realPath(dir)})
+	c, _, err := start(ctx, "", &setup{level: LevelBubblewrap, landlock: landlockABI(), layers: realPath(dir)}, nil)
 	if err != nil {
 		return ""
 	}

@@ -96,6 +96,9 @@ type Options struct {
 	// Helper is the program that becomes the helper; empty is this program.
 	Helper string
 
+	// Early is a helper that waits already; nil starts one.
+	Early *Early
+
 	faults faults
 }
 

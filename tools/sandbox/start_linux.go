@@ -30,37 +30,28 @@ type brokenError struct {
 
 func (e *brokenError) Error() string { return e.text }
 
-// start starts a helper and sets it up. It returns which folders got no layer.
-func start(ctx context.Context, program string, s *setup) (*client, []string, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make control socket: %w", err)
+// start sets a helper up: the one that waits already if it is of the right kind,
+// or a new one. It returns which folders got no layer.
+func start(ctx context.Context, program string, s *setup, early *Early) (*client, []string, error) {
+	var h *waiting
+	if s.level == LevelNamespaces && program == "" {
+		h = early.take()
 	}
-	control, err := newConn(pair[0])
-	theirs := os.NewFile(uintptr(pair[1]), "control")
-	if err != nil {
-		_ = theirs.Close() // nobody has it
-		return nil, nil, fmt.Errorf("make control socket: %w", err)
+	if h == nil {
+		var err error
+		if h, err = newWaiting(program, s); err != nil {
+			return nil, nil, err
+		}
 	}
-	process, err := spawnHelper(program, theirs, s)
-	// The helper has its own. As long as this one is open, too, its end would
-	// go unnoticed.
-	_ = theirs.Close()
+	refused, err := handshake(ctx, h.control, s)
 	if err != nil {
-		control.close()
-		return nil, nil, &brokenError{text: "start helper: " + err.Error(), unsupported: s.level != LevelLandlock}
-	}
-	refused, err := handshake(ctx, control, s)
-	if err != nil {
-		control.close()
-		_ = process.Kill()
-		_, _ = process.Wait() // it has not started anything
+		h.end()
 		if s.level == LevelBubblewrap {
 			err = s.wrapperError(err)
 		}
 		return nil, nil, err
 	}
-	return serveClient(control, process), refused, nil
+	return serveClient(h.control, h.process), refused, nil
 }
 
 // handshake sends the setup and waits until the helper is ready.
