@@ -411,7 +411,7 @@ func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *
 	return tools.Commands{
 		RunID: p.log.RunID(), SessionID: p.session.ID(), Environ: a.environ(), Remove: remove,
 		Environment: cfg.ShellEnvironment, Shell: cfg.Shell, AllowLogin: cfg.AllowLoginShell,
-		Timeout: s.limits.Tool, Grace: graceOfCommands, Sandbox: p.sandbox,
+		Timeout: s.limits.Tool, Grace: graceOfCommands, Sandbox: p.sandbox, MaxPoll: cfg.MaxPoll,
 	}
 }
 

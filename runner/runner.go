@@ -192,6 +192,7 @@ func (r *run) announce() {
 // newSession opens the root session with its prompt.
 func (r *run) newSession(ctx context.Context) *session {
 	s := &session{run: r, id: r.SessionID, agent: RootAgent, started: r.Now(), commands: tools.NewSessions(ctx)}
+	s.commands.MaxPoll = r.Commands.MaxPoll
 	s.emit(event.SessionStartedEvent{Model: r.Model.ID, Cwd: r.Cwd})
 	s.system = systemPrompt(r)
 	for _, i := range r.Instructions {

@@ -26,6 +26,8 @@ type Commands struct {
 	Timeout time.Duration
 	// Grace is the time between TERM and KILL.
 	Grace time.Duration
+	// MaxPoll bounds one wait for a command that outlives its call; see Sessions.
+	MaxPoll time.Duration
 	// Sandbox bounds what commands can do; nil starts them directly.
 	Sandbox *sandbox.Sandbox
 	// Sessions are the commands that outlive their call; nil means that none

@@ -64,6 +64,9 @@ type Settings struct {
 	Timeout      time.Duration `mapstructure:"timeout"`
 	IdleTimeout  time.Duration `mapstructure:"idle_timeout"`
 	ToolTimeout  time.Duration `mapstructure:"tool_timeout"`
+	// MaxPoll bounds how long a wait for a command that runs in the background
+	// takes; less than five seconds counts as these.
+	MaxPoll time.Duration `mapstructure:"background_terminal_max_timeout"`
 	// ToolOutputTokenLimit bounds what the model sees of one result.
 	ToolOutputTokenLimit int `mapstructure:"tool_output_token_limit"`
 	// Format is a format of stdout; Color is auto, always or never.

@@ -75,6 +75,7 @@ max_cost: 1.5
 timeout: 10m
 idle_timeout: 90s
 tool_timeout: 1m
+background_terminal_max_timeout: 2m
 on_ask: fail
 approver: ask-ops --urgent
 approval_timeout: 30s
@@ -119,7 +120,7 @@ func TestUserFileSetsEverything(t *testing.T) {
 		Settings: Settings{
 			Model: "ollama/x", Shell: "/bin/zsh", Sandbox: "read-only", Network: true, AllowLoginShell: true, Ephemeral: true,
 			OnAsk: "fail", Approver: "ask-ops --urgent", ApprovalTimeout: 30 * time.Second, OnDeny: "continue", MaxTurns: 7, MaxToolCalls: 8, MaxTokens: 9000000000, MaxCost: 1.5, MaxDenials: 3,
-			Timeout: 10 * time.Minute, IdleTimeout: 90 * time.Second, ToolTimeout: time.Minute, ToolOutputTokenLimit: 500,
+			Timeout: 10 * time.Minute, IdleTimeout: 90 * time.Second, ToolTimeout: time.Minute, MaxPoll: 2 * time.Minute, ToolOutputTokenLimit: 500,
 			Format: "text", Color: "never",
 		},
 		Providers: map[string]model.ProviderConfig{"MyServer": {
@@ -174,7 +175,7 @@ func TestUntrustedProjectCanOnlyTighten(t *testing.T) {
 		{"default sandbox", "", "sandbox: read-only", Settings{Sandbox: "read-only"}, nil},
 		{"everything", "", everything, Settings{Sandbox: "read-only", MaxTurns: 7, MaxToolCalls: 8, MaxTokens: 9000000000, MaxCost: 1.5, MaxDenials: 3,
 			Timeout: 10 * time.Minute, IdleTimeout: 90 * time.Second, ToolTimeout: time.Minute, ToolOutputTokenLimit: 500},
-			[]string{"model", "network", "on_ask", "approver", "approval_timeout", "on_deny", "allow_login_shell", "shell", "format", "color", "ephemeral", "shell_environment_policy", "redact", "providers"}},
+			[]string{"model", "network", "background_terminal_max_timeout", "on_ask", "approver", "approval_timeout", "on_deny", "allow_login_shell", "shell", "format", "color", "ephemeral", "shell_environment_policy", "redact", "providers"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := newWorld(t, c.user, c.project).mustLoad(t)

@@ -34,6 +34,7 @@ func settingKeys() []key {
 		{"timeout", duration, lower(time.Duration(0))},
 		{"idle_timeout", duration, lower(time.Duration(0))},
 		{"tool_timeout", duration, lower(time.Duration(0))},
+		{"background_terminal_max_timeout", duration, nil},
 		{"on_ask", oneOf("deny", "fail", "defer", "approver"), nil},
 		{"approver", text, nil},
 		{"approval_timeout", duration, nil},
