@@ -29,8 +29,14 @@ func (a *app) attachFormats(log *event.Log, p *prepared) error {
 		level = eventLevel(a.run.events)
 	}
 	sink = output.Guard(sink, a.stdout)
+	terminal := output.IsTerminal(a.stdout) // one that is closed is none any more
 	log.Attach(event.Attachment{Name: name, Sink: sink, Level: level, Abandon: output.Abandon(sink),
-		Failed: func(err error) { a.stdoutFailed(p, err) }})
+		Failed: func(err error) {
+			if terminal && errors.Is(err, syscall.EIO) {
+				err = io.ErrClosedPipe // nobody is at the other end
+			}
+			a.stdoutFailed(p, err)
+		}})
 	for _, spec := range a.run.out {
 		if err := attachOut(log, p, spec, opts); err != nil && p != nil {
 			return err

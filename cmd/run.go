@@ -266,7 +266,7 @@ func (a *app) conclude(p *prepared, out *runner.Outcome) {
 		select {} // the process is being ended
 	}
 	a.finished = true
-	if err != nil {
+	if err != nil && !p.closedOutput.Load() {
 		fmt.Fprintf(a.stderr, "drover: close the output: %s\n", p.redact.String(err.Error()))
 	}
 }

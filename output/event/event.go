@@ -212,7 +212,7 @@ func (l *Log) Finish(o Origin, b Body) (first bool, err error) {
 		return false, nil
 	}
 	failures := l.emitLocked(o, b)
-	err = l.closeLocked()
+	failures, err = l.closeLocked(failures)
 	l.mu.Unlock()
 	tell(failures)
 	return true, err
@@ -309,23 +309,29 @@ func (l *Log) deliver(e Event, failures []failure) []failure {
 // Close closes every sink and returns the first error. It may be called twice.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closeLocked()
+	failures, err := l.closeLocked(nil)
+	l.mu.Unlock()
+	tell(failures)
+	return err
 }
 
-func (l *Log) closeLocked() error {
+// closeLocked closes every sink. One that fails in the end has lost something,
+// like one that fails before.
+func (l *Log) closeLocked(failures []failure) (_ []failure, first error) {
 	if l.closed {
-		return nil
+		return failures, nil
 	}
 	l.closed = true
-	var first error
 	for _, a := range l.sinks {
 		l.begin(a)
 		err := a.Sink.Close()
 		l.writing.Store(nil)
+		if err != nil && a.Failed != nil {
+			failures = append(failures, failure{a.Attachment, err})
+		}
 		if err != nil && first == nil {
 			first = err
 		}
 	}
-	return first
+	return failures, first
 }
