@@ -45,9 +45,6 @@ const (
 // serve returns when drover has closed the connection, or is gone, and nothing
 // is left of what it had started.
 func serve(control *conn, confined bool) error {
-	// The kernel asks the first thread of a process whether it may be signalled.
-	// If the spawner ran on it, commands could end the helper.
-	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
@@ -143,11 +140,14 @@ func (s *server) launch(body []byte, fds []int) {
 func (s *server) spawner(confined bool, apart chan<- error) {
 	runtime.LockOSThread()
 	var err error
-	switch {
-	case !confined || landlockABI() < 6:
-	case unix.Gettid() == os.Getpid():
-		err = errors.New("the spawner runs on the first thread")
-	default:
+	if confined && landlockABI() >= 6 {
+		if unix.Gettid() == os.Getpid() {
+			// The kernel asks the first thread of a process whether it may be
+			// signalled: confined like the commands, it would let them end the
+			// helper. It is kept here for good, so that the next try has another.
+			go s.spawner(confined, apart)
+			select {}
+		}
 		err = restrictSignals()
 	}
 	apart <- err

@@ -324,3 +324,18 @@ func TestDroverStaysPrivate(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestTheFirstThreadStartsNoCommand: which thread a goroutine gets is chance, so it
+// is tried until it happens that the spawner gets the first one.
+func TestTheFirstThreadStartsNoCommand(t *testing.T) {
+	if landlockABI() < 6 {
+		t.Skip("this kernel has no scopes")
+	}
+	for range 20 {
+		w := newWorld(t, nil)
+		out, _ := w.sh("kill -0 $PPID && echo reached; true")
+		if strings.Contains(out, "reached") {
+			t.Fatal("a command can signal the helper")
+		}
+	}
+}
