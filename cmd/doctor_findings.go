@@ -231,9 +231,10 @@ func (a *app) examineModel(id string, cfg *config.Config, cwd string) finding {
 	f := finding{Name: "model", Status: fine, Text: m.ID + " (not called)"}
 	var keys []string
 	for name := range m.Secrets {
-		keys = append(keys, name)
+		keys = append(keys, strings.TrimRight(name, " ")) // blanks tell several of one header apart
 	}
 	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	if len(keys) > 0 {
 		f.Text = m.ID + ", its key is in " + strings.Join(keys, ", ") + " (not called)"
 	}

@@ -147,9 +147,5 @@ func (a *app) redactor(secrets map[string]string) *event.Redactor {
 // redactNames collects the values that must never be shown: the provider's
 // keys, and the variables that the config names or whose names tell.
 func redactNames(cfg *config.Config, m *model.OpenedModel, environ []string) map[string]string {
-	secrets := cfg.Secrets(environ)
-	for name, value := range m.Secrets {
-		secrets[name] = value
-	}
-	return secrets
+	return cfg.Secrets(environ, m.Secrets)
 }

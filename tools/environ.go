@@ -27,7 +27,7 @@ var plainOutput = map[string]string{
 // environment is the whole environment of a command in dir, in order of names:
 // what ShellEnvironment leaves of drover's own, then the variables in forced,
 // then the session, then what the sandbox needs inside. Names in Remove are
-// never in it.
+// in it only if PassKeys lists them, too.
 func (c Commands) environment(dir string, forced map[string]string, inside []string) []string {
 	vars := map[string]string{}
 	for _, kv := range c.Environ {
@@ -38,7 +38,9 @@ func (c Commands) environment(dir string, forced map[string]string, inside []str
 	c.Environment.apply(vars)
 	maps.Copy(vars, forced)
 	for _, name := range c.Remove {
-		delete(vars, name)
+		if !slices.Contains(c.Environment.PassKeys, name) {
+			delete(vars, name)
+		}
 	}
 	if c.SessionID != "" {
 		vars["DROVER_THREAD_ID"] = c.SessionID

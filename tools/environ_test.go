@@ -42,6 +42,21 @@ func TestRemovedNamesNeverComeBack(t *testing.T) {
 	}
 }
 
+func TestKeysArePassedByNameOnly(t *testing.T) {
+	c := Commands{
+		Environ: []string{"KEY=1", "OTHER_KEY=2", "PATH=/bin"}, Remove: []string{"KEY", "OTHER_KEY"},
+		Environment: ShellEnvironment{PassKeys: []string{"KEY", "*"}},
+	}
+	if diff := cmp.Diff([]string{"KEY=1", "PATH=/bin", "PWD=/w"}, c.environment("/w", nil, nil)); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	// What the rest of the policy drops stays dropped.
+	c.Environment.Exclude = []string{"K*"}
+	if diff := cmp.Diff([]string{"PATH=/bin", "PWD=/w"}, c.environment("/w", nil, nil)); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
 func TestNamePatterns(t *testing.T) {
 	tests := []struct {
 		pattern, name string

@@ -13,7 +13,7 @@ type Commands struct {
 	// Environ is drover's own environment as KEY=VALUE, from which the
 	// environment of commands is made.
 	Environ []string
-	// Remove are names that never reach a command: provider keys and the
+	// Remove are names that reach no command: provider keys and the
 	// secrets named in the config.
 	Remove []string
 	// Environment says what else is kept, dropped and set.
@@ -46,4 +46,6 @@ type ShellEnvironment struct {
 	Exclude     []string          `yaml:"exclude"`
 	Set         map[string]string `yaml:"set"`
 	IncludeOnly []string          `yaml:"include_only"`
+	// PassKeys are names in Commands.Remove that commands get all the same.
+	PassKeys []string `yaml:"pass_keys"`
 }

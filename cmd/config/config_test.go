@@ -90,6 +90,7 @@ shell_environment_policy:
   exclude: ["AWS_*"]
   set: {GoFlags: -mod=vendor, N: 1}
   include_only: ["*"]
+  pass_keys: [My_Name]
 redact: [My_Name]
 format: text
 color: never
@@ -131,7 +132,7 @@ func TestUserFileSetsEverything(t *testing.T) {
 				InputPrice: &free, OutputPrice: &some, CachedPrice: &tenth, Shell: "shell_command"}},
 		}},
 		ShellEnvironment: tools.ShellEnvironment{Inherit: "core", DropSecretNames: true, Exclude: []string{"AWS_*"},
-			Set: map[string]string{"GoFlags": "-mod=vendor", "N": "1"}, IncludeOnly: []string{"*"}},
+			Set: map[string]string{"GoFlags": "-mod=vendor", "N": "1"}, IncludeOnly: []string{"*"}, PassKeys: []string{"My_Name"}},
 		Redact: []string{"My_Name"}, Files: []string{path},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -319,6 +320,33 @@ func TestPasswordsInAddressesAreSecrets(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", entry, d)
 		}
+	}
+}
+
+// TestValuesInTheConfigAreSecrets: commands may read the file, and a variable
+// that it sets has the value of the environment beside it.
+func TestValuesInTheConfigAreSecrets(t *testing.T) {
+	c := &Config{
+		Redact:           []string{"LISTED"},
+		ShellEnvironment: tools.ShellEnvironment{Set: map[string]string{"API_TOKEN": "of the file", "LISTED": "listed", "PLAIN": "plain", "DB_URL": "postgres://me:of-the-url@db/x"}},
+		Providers: map[string]model.ProviderConfig{
+			"used":   {Headers: map[string]string{"Authorization": "Bearer one", "X-Team": "blue"}, Proxy: "http://u:of-the-proxy@p:1"},
+			"unused": {Headers: map[string]string{"Authorization": "Bearer two"}, BaseURL: "https://h/v1?api_key=of-the-query&api-version=3"},
+		},
+	}
+	secrets := c.Secrets([]string{"API_TOKEN=of the environment"}, map[string]string{"header Authorization": "one", "more": "of the caller"})
+	got := map[string][]string{}
+	for name, value := range secrets {
+		name = strings.TrimRight(name, " ")
+		got[name] = append(got[name], value)
+		slices.Sort(got[name])
+	}
+	want := map[string][]string{
+		"API_TOKEN": {"of the environment", "of the file"}, "LISTED": {"listed"}, "DB_URL": {"me:of-the-url@", "of-the-url"},
+		"header Authorization": {"one", "two"}, "password in proxy": {"of-the-proxy"}, "api_key in base_url": {"of-the-query"}, "more": {"of the caller"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 

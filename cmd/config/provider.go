@@ -88,6 +88,7 @@ func shellEnvironmentKeys(e *tools.ShellEnvironment) strict.Keys {
 		},
 		"exclude":      into(&e.Exclude, strict.Value.Texts),
 		"include_only": into(&e.IncludeOnly, strict.Value.Texts),
+		"pass_keys":    into(&e.PassKeys, strict.Value.Texts),
 		"set":          into(&e.Set, strict.Value.TextMap),
 	}
 }

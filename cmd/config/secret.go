@@ -57,23 +57,57 @@ func (c *Config) IsSecret(name string) bool {
 	return strings.HasSuffix(last, "TOKEN") || slices.Contains(secretWords, last)
 }
 
-// Secrets returns what must never be shown of an environment of KEY=VALUE,
-// by name: the values of secret variables, and the passwords in addresses such
-// as postgres://user:password@host.
-func (c *Config) Secrets(environ []string) map[string]string {
-	secrets := map[string]string{}
+// Secrets returns what must never be shown of an environment of KEY=VALUE and
+// of the config itself, by name: the values of secret variables, the passwords
+// in addresses such as postgres://user:password@host, what any provider's entry
+// holds, and more. Blanks at the end of a name tell several values of one thing
+// apart.
+func (c *Config) Secrets(environ []string, more ...map[string]string) map[string]string {
+	secrets := secretSet{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if c.IsSecret(name) {
-			secrets[name] = value
-			continue
-		}
-		for i, password := range passwords(name, value) {
-			// Names are unique here; what follows a blank is not shown.
-			secrets[name+strings.Repeat(" ", i)] = password
+		c.addVariable(secrets, name, value)
+	}
+	for name, value := range c.ShellEnvironment.Set {
+		c.addVariable(secrets, name, value)
+	}
+	// Also of a provider that is not used: commands can read the file.
+	for _, p := range c.Providers {
+		more = append(more, p.Secrets())
+	}
+	for _, m := range more {
+		for name, value := range m {
+			secrets.add(strings.TrimRight(name, " "), value)
 		}
 	}
 	return secrets
+}
+
+func (c *Config) addVariable(secrets secretSet, name, value string) {
+	if c.IsSecret(name) {
+		secrets.add(name, value)
+		return
+	}
+	for _, password := range passwords(name, value) {
+		secrets.add(name, password)
+	}
+}
+
+// secretSet is values by name.
+type secretSet map[string]string
+
+// add adds a value under a name that no other value has.
+func (s secretSet) add(name, value string) {
+	for {
+		old, taken := s[name]
+		if !taken {
+			s[name] = value
+		}
+		if !taken || old == value {
+			return
+		}
+		name += " "
+	}
 }
 
 // userinfo finds the user and the password of an address. bareUserinfo is the

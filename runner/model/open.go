@@ -234,34 +234,3 @@ func unexpanded(v string) bool {
 		return r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9')
 	})
 }
-
-// secrets returns the values that must not be shown, by the name of their
-// variable or setting.
-func (c *Config) secrets(p ProviderConfig, key string) map[string]string {
-	s := map[string]string{}
-	if key != "" {
-		s[p.APIKeyEnv] = key
-	}
-	for name, value := range p.Headers {
-		lower := strings.ToLower(name)
-		for _, word := range []string{"auth", "key", "token", "secret", "cookie"} {
-			if strings.Contains(lower, word) && value != "" {
-				// The scheme in front of a token is no secret.
-				s["header "+name] = value[strings.LastIndexByte(value, ' ')+1:]
-				break
-			}
-		}
-	}
-	urls := map[string]string{"password in proxy": p.Proxy, "password in base_url": p.BaseURL}
-	for _, env := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
-		urls["password in "+env] = c.Getenv(env)
-	}
-	for name, value := range urls {
-		if u, err := parseProxy(value); err == nil && u.User != nil {
-			if password, ok := u.User.Password(); ok && password != "" {
-				s[name] = password
-			}
-		}
-	}
-	return s
-}
