@@ -183,9 +183,17 @@ func (r *run) answerTo(ctx context.Context, id string, timeout time.Duration) (a
 	case got := <-done:
 		return got.answer, got.err
 	case <-ctx.Done():
-		return approver.Answer{}, context.Cause(ctx)
 	}
+	// Whoever asks a person says that the question is over before others print.
+	select {
+	case <-done:
+	case <-time.After(closingTime):
+	}
+	return approver.Answer{}, context.Cause(ctx)
 }
+
+// closingTime is how long an approver whose question is over may take to say so.
+const closingTime = time.Second
 
 // waitForAnswer tells the clocks that somebody is asked, and returns what ends
 // that.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
+
+	"drover/runner/approver"
 )
 
 // hookAnswer is what a hook says.
@@ -40,12 +42,18 @@ type wireSpecific struct {
 	AdditionalContext        string          `json:"additionalContext"`
 }
 
+// The keys of an answer and of its specific part. Each has one spelling.
+var (
+	answerKeys   = []string{"continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput"}
+	specificKeys = []string{"hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext"}
+)
+
 // readHookAnswer reads what a hook printed. Nothing is no objection. A key that
-// is not known is an error, since a misspelt refusal would be none; so is
-// whatever has no meaning for the event. At the session's start a text is
-// context for the model.
+// is not known is an error, since a misspelt refusal would be none; so is one
+// that occurs twice, of which the first may refuse, and whatever has no meaning
+// for the event. At the session's start a text is context for the model.
 func readHookAnswer(at HookEvent, stdout string) (hookAnswer, error) {
-	text := strings.TrimSpace(stdout)
+	text := strings.TrimSpace(strings.ToValidUTF8(stdout, "\uFFFD"))
 	if text == "" {
 		return hookAnswer{}, nil
 	}
@@ -55,16 +63,36 @@ func readHookAnswer(at HookEvent, stdout string) (hookAnswer, error) {
 	if text[0] != '{' {
 		return hookAnswer{}, errors.New("it is no JSON object")
 	}
+	specific, err := knownKeys([]byte(text), answerKeys)
+	if err == nil && isGiven(specific["hookSpecificOutput"]) {
+		specific, err = knownKeys(specific["hookSpecificOutput"], specificKeys)
+		if input := specific["updatedInput"]; err == nil && len(input) > 0 && input[0] == '{' {
+			_, err = approver.Object(input)
+		}
+	}
+	if err != nil {
+		return hookAnswer{}, err
+	}
 	var w wireAnswer
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
 		return hookAnswer{}, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return hookAnswer{}, errors.New("something follows the JSON object")
-	}
 	return w.read(at)
+}
+
+// knownKeys reads an object that has the known keys, each at most once. A
+// decision that is empty is none that anybody meant.
+func knownKeys(text []byte, known []string) (map[string]json.RawMessage, error) {
+	fields, err := approver.Object(text)
+	for key, value := range fields {
+		if !slices.Contains(known, key) {
+			return nil, fmt.Errorf("the key %q is not known", cutTo(key, 60))
+		}
+		if strings.HasSuffix(strings.ToLower(key), "decision") && string(value) == `""` {
+			return nil, fmt.Errorf("the %s is empty", key)
+		}
+	}
+	return fields, err
 }
 
 func (w wireAnswer) read(at HookEvent) (a hookAnswer, err error) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +96,15 @@ func TestAnswersOfHooks(t *testing.T) {
 		{"too late", PostToolUse, specific(`{"permissionDecision":"deny"}`), hookAnswer{}, "no meaning"},
 		{"approve a result", PostToolUse, `{"decision":"approve"}`, hookAnswer{}, "not known"},
 		{"decide a start", SessionStart, `{"decision":"block"}`, hookAnswer{}, "no meaning"},
+		{"empty decision", PreToolUse, `{"decision":""}`, hookAnswer{}, "the decision is empty"},
+		{"empty permission", PreToolUse, specific(`{"permissionDecision":""}`), hookAnswer{}, "the permissionDecision is empty"},
+		{"no decision", PreToolUse, `{"decision":null,"hookSpecificOutput":null}`, hookAnswer{}, ""},
+		{"two decisions", PreToolUse, specific(`{"permissionDecision":"deny","permissionDecision":"allow"}`), hookAnswer{}, `"permissionDecision" occurs twice`},
+		{"two parts", PreToolUse, `{"hookSpecificOutput":{"permissionDecision":"deny"},"hookSpecificOutput":null}`, hookAnswer{}, "occurs twice"},
+		{"another spelling", PreToolUse, `{"decision":"block","Decision":"approve"}`, hookAnswer{}, `"Decision" is not known`},
+		{"another spelling inside", PreToolUse, specific(`{"PermissionDecision":"deny"}`), hookAnswer{}, `"PermissionDecision" is not known`},
+		{"two inputs", PreToolUse, specific(`{"updatedInput":{"command":"ls","command":"rm -r x"}}`), hookAnswer{}, `"command" occurs twice`},
+		{"bytes that are no text", PreToolUse, "{\"decision\":\"block\",\"reason\":\"caf\xe9\"}", hookAnswer{block: true, reason: "caf\uFFFD"}, ""},
 		{"input that is none", PreToolUse, specific(`{"updatedInput":"rm"}`), hookAnswer{}, "no object"},
 		{"wrong type", PreToolUse, `{"continue":"no"}`, hookAnswer{}, "cannot unmarshal"},
 	} {
@@ -115,6 +126,15 @@ func TestPayloadAndAnswersMatchTheSchema(t *testing.T) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(HookSchema(), &s); err != nil {
 		t.Fatal(err)
+	}
+	answer := s.Defs["answer"].Properties
+	for _, c := range []struct {
+		keys  []string
+		known map[string]*jsonschema.Schema
+	}{{answerKeys, answer}, {specificKeys, answer["hookSpecificOutput"].Properties}} {
+		if d := cmp.Diff(slices.Sorted(maps.Keys(c.known)), slices.Sorted(slices.Values(c.keys))); d != "" {
+			t.Errorf("keys of an answer (-schema +reader):\n%s", d)
+		}
 	}
 	payload := &jsonschema.Schema{Ref: "#/$defs/payload", Defs: s.Defs}
 	resolved, err := payload.Resolve(nil)

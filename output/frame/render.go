@@ -351,7 +351,11 @@ func (r *Renderer) finish() {
 	defer r.out.Unlock()
 	r.mu.Lock()
 	r.scene.end()
+	held := r.held > 0
 	r.mu.Unlock()
+	if held {
+		r.write([]byte(nextLine)) // the row that the cursor is in is not ours
+	}
 	r.flush()
 }
 

@@ -296,6 +296,27 @@ func TestAHeldTerminalBelongsToWhoHoldsIt(t *testing.T) {
 	}
 }
 
+// TestTheEndOfARunLeavesAnOpenQuestionAsItIs: it is the trail of what was asked.
+func TestTheEndOfARunLeavesAnOpenQuestionAsItIs(t *testing.T) {
+	term := &fake{Screen: screen.New(60, 24), size: Size{60, 24}}
+	r := New(term, Options{ASCII: true})
+	if err := r.Emit(event.Event{Body: event.RunStartedEvent{}}); err != nil {
+		t.Fatal(err)
+	}
+	w, _ := r.Hold()
+	fmt.Fprint(w, "? a question\r\n\r")
+	// The strict screen wants a cursor at rest; a prompt would leave it behind.
+	if err := r.Emit(event.Event{Body: event.NoticeEvent{Level: "warning", Message: "late"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(term.Above(), "|"); got != "? a question||! late" {
+		t.Errorf("the history is %q", got)
+	}
+}
+
 func TestATerminalThatIsGoneIsAnError(t *testing.T) {
 	s := newStage(t, 60, 24)
 	s.emit(event.RunStartedEvent{})

@@ -54,7 +54,7 @@ func ParseAnswer(line []byte) (Answer, error) {
 	if len(line) > maxAnswer {
 		return Answer{}, errTooLong
 	}
-	fields, err := object(line)
+	fields, err := Object(line)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -94,8 +94,9 @@ func ParseAnswer(line []byte) (Answer, error) {
 	return a, r.finish()
 }
 
-// object reads a JSON object whose keys are all different, and nothing after it.
-func object(line []byte) (map[string]json.RawMessage, error) {
+// Object reads a JSON object whose keys are all different, and nothing after it:
+// of a key that occurs twice nobody knows which one was meant.
+func Object(line []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(line) {
 		return nil, errors.New("it is not UTF-8 text")
 	}
