@@ -209,18 +209,19 @@ func (s *session) waitForAnswer(c *call) (done func()) {
 // answering is the session that has to answer, the root, and the one that is
 // blocked if it is another.
 func (s *session) answering() (o event.Origin, child string) {
-	if s.id == s.SessionID {
-		return event.Origin{SessionID: s.id, Turn: s.turn}, ""
+	if s.parent == nil {
+		return s.origin(), ""
 	}
+	// The turn of the root is not the child's to read.
 	return event.Origin{SessionID: s.SessionID}, s.id
 }
 
 // relayPath is the way from the blocked session to the one that answers.
-func (s *session) relayPath() []string {
-	if s.id == s.SessionID {
-		return nil
+func (s *session) relayPath() (path []string) {
+	for at := s; s.parent != nil && at != nil; at = at.parent {
+		path = append(path, at.id)
 	}
-	return []string{s.id, s.SessionID}
+	return path
 }
 
 // suggestions are the proposals as the request shows them.

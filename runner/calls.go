@@ -290,7 +290,9 @@ func (s *session) env(c *call) tools.Env {
 				s.noteFile(f)
 			}
 			// A command may outlive its turn and still belongs to it.
-			s.Log.Emit(event.Origin{SessionID: s.id, Turn: turn}, b)
+			o := s.origin()
+			o.Turn = turn
+			s.Log.Emit(o, b)
 		},
 	}
 	if s.canAsk() {

@@ -20,8 +20,10 @@ import (
 type session struct {
 	*run
 	id, agent string
-	started   time.Time
-	system    string
+	// parent is the session that has started this one; nil is the root.
+	parent  *session
+	started time.Time
+	system  string
 	// history is what the model sees, oldest first; historyBytes is its size,
 	// for estimates where a provider counts no tokens.
 	history      []model.Item
@@ -172,8 +174,16 @@ func (s *session) finishTurn(stop *Stop) {
 }
 
 // emit reports an event of this session.
-func (s *session) emit(b event.Body) {
-	s.Log.Emit(event.Origin{SessionID: s.id, Turn: s.turn}, b)
+func (s *session) emit(b event.Body) { s.Log.Emit(s.origin(), b) }
+
+// origin is whose the session's events are. From any line of a child the tree
+// can be rebuilt.
+func (s *session) origin() event.Origin {
+	o := event.Origin{SessionID: s.id, Turn: s.turn}
+	if s.parent != nil {
+		o.ParentSessionID, o.Agent = s.parent.id, s.agent
+	}
+	return o
 }
 
 // add appends items to the history.

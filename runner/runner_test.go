@@ -39,33 +39,8 @@ func play(t testing.TB, script string, change func(*Options)) (Outcome, string) 
 
 func playUnder(ctx context.Context, t testing.TB, script string, change func(*Options)) (Outcome, string) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "m.jsonl"), []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opened, err := model.Open("script:m.jsonl", model.Config{BaseDir: dir, Getenv: func(string) string { return "" }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	allowed, err := policy.Load(policy.Sources{Preset: "yolo", Yolo: true, Roots: policy.Roots{Workspace: dir, Writable: []string{dir}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := tools.OpenFiles(tools.FilesOptions{Cwd: dir, Writable: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer files.Close()
-	var out stream
-	log := event.New(event.Options{RunID: "run_test"})
-	log.Attach(event.Attachment{Name: "test", Sink: &out, Level: event.Full})
-	o := Options{
-		SessionID: "ses_test", Prompt: "go", Model: opened, Tools: tools.All(), Policy: allowed, Files: files, Cwd: dir, Log: log,
-		Limits:   Limits{Turns: 50},
-		Commands: tools.Commands{RunID: "run_test", Environ: os.Environ(), Grace: time.Second},
-		Started: event.RunStartedEvent{Schema: event.SchemaID, Product: "drover", Version: "test", Cwd: dir,
-			Policy: event.PolicyRef{Default: "allow"}, Capabilities: []string{}},
-	}
+	o, out := stage(t, script)
+	log := o.Log
 	if change != nil {
 		change(&o)
 	}
@@ -83,6 +58,38 @@ func playUnder(ctx context.Context, t testing.TB, script string, change func(*Op
 		t.Log(out.String())
 	}
 	return outcome, out.String()
+}
+
+// stage is what a run of a script needs, and the stream that it will write.
+func stage(t testing.TB, script string) (Options, *stream) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "m.jsonl"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := model.Open("script:m.jsonl", model.Config{BaseDir: dir, Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := policy.Load(policy.Sources{Preset: "yolo", Yolo: true, Roots: policy.Roots{Workspace: dir, Writable: []string{dir}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := tools.OpenFiles(tools.FilesOptions{Cwd: dir, Writable: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = files.Close() })
+	out := &stream{}
+	log := event.New(event.Options{RunID: "run_test"})
+	log.Attach(event.Attachment{Name: "test", Sink: out, Level: event.Full})
+	return Options{
+		SessionID: "ses_test", Prompt: "go", Model: opened, Tools: tools.All(), Policy: allowed, Files: files, Cwd: dir, Log: log,
+		Limits:   Limits{Turns: 50},
+		Commands: tools.Commands{RunID: "run_test", Environ: os.Environ(), Grace: time.Second},
+		Started: event.RunStartedEvent{Schema: event.SchemaID, Product: "drover", Version: "test", Cwd: dir,
+			Policy: event.PolicyRef{Default: "allow"}, Capabilities: []string{}},
+	}, out
 }
 
 type syncInput struct {

@@ -283,6 +283,9 @@ func TestOldSocketsAreReplacedAndFilesAreNot(t *testing.T) {
 	if data, err := os.ReadFile(file); err != nil || string(data) != "precious" {
 		t.Errorf("the file holds %q, %v", data, err)
 	}
+	if _, err := Socket("@everybody", nil, nil); err == nil || !strings.Contains(err.Error(), "keeps others out") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := Socket(filepath.Join(dir, "missing", "s"), nil, nil); err == nil {
 		t.Error("a missing folder is no error")
 	}

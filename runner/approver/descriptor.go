@@ -48,8 +48,12 @@ func Descriptor(n int, notice Notice) (Approver, error) {
 	if flags&unix.O_ACCMODE == unix.O_WRONLY {
 		return nil, bad("it is only open for writing", "give a socket, or the reading end of a pipe")
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
 		return nil, bad("it is a folder", "give a socket, or the reading end of a pipe")
+	case unix.S_IFSOCK, unix.S_IFIFO, unix.S_IFREG, unix.S_IFCHR:
+	default: // such as the poller of the runtime, where the caller opened nothing
+		return nil, bad("nothing can be read from it as from a file", "open it for drover, as in: drover run … --approvals-fd 3 3<answers")
 	}
 	KeepFromChildren(n)
 	// The poller of the runtime can end a read only on one that does not block.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -53,6 +54,9 @@ type client struct {
 func Socket(path string, ours func(pid int) bool, notice Notice) (Approver, error) {
 	bad := func(why, fix string, err error) error {
 		return &fault.Error{Code: "usage", What: fmt.Sprintf("--approvals-socket %q cannot be used", path), Why: why, Fix: fix, Exit: fault.Usage, Err: err}
+	}
+	if strings.HasPrefix(path, "@") {
+		return nil, bad("an abstract socket has no file whose mode keeps others out", "name a file; write ./@NAME for one of that name", nil)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
