@@ -85,7 +85,6 @@ func (a *app) examine(ctx context.Context, format string) error {
 	d.Findings = a.findings(ctx, cwd)
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		f.Text, f.Fix = a.redact.String(f.Text), a.redact.String(f.Fix)
 		if f.Status != broken {
 			continue
 		}
@@ -94,19 +93,22 @@ func (a *app) examine(ctx context.Context, format string) error {
 			d.ExitCode = int(fault.Environment)
 		}
 	}
+	out := d.lines()
 	if format == "json" {
-		err = json.NewEncoder(a.stdout).Encode(d)
-	} else {
-		err = a.printDiagnosis(d)
+		if out, err = json.Marshal(d); err != nil {
+			return fmt.Errorf("encode the findings: %w", err)
+		}
 	}
+	// Names of folders and programs may hold a secret, too.
+	_, err = fmt.Fprintf(a.stdout, "%s\n", a.redact.Bytes(out))
 	if err == nil && d.ExitCode != 0 {
 		return exitWith{fault.Exit(d.ExitCode)}
 	}
 	return err
 }
 
-// printDiagnosis prints a finding a line, and below it what to do.
-func (a *app) printDiagnosis(d diagnosis) error {
+// lines is a finding a line, and below it what to do.
+func (d diagnosis) lines() []byte {
 	lines := []string{clean("drover %s on %s/%s, in %s", d.Version, d.OS, d.Arch, d.Cwd)}
 	for _, f := range d.Findings {
 		lines = append(lines, clean("%-7s  %-11s  %s", string(f.Status), f.Name, f.Text))
@@ -114,6 +116,5 @@ func (a *app) printDiagnosis(d diagnosis) error {
 			lines = append(lines, clean("%-7s  %-11s  fix: %s", "", "", f.Fix))
 		}
 	}
-	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
-	return err
+	return []byte(strings.Join(lines, "\n"))
 }

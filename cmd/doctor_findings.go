@@ -33,6 +33,9 @@ func (a *app) findings(ctx context.Context, cwd string) []finding {
 	if len(cfg.Hooks) > 0 {
 		list = append(list, a.examineHooks(cfg, cwd))
 	}
+	if cfg.Approver != "" {
+		list = append(list, a.examineApprover(cfg))
+	}
 	return append(list, a.examineGit(cwd), a.examineShell(cfg), a.examineTerminal())
 }
 
@@ -257,6 +260,22 @@ func (a *app) examineHooks(cfg *config.Config, cwd string) finding {
 	return f
 }
 
+// examineApprover looks for the program that answers what the policy asks. A
+// run without it goes on, and each question is a refusal.
+func (a *app) examineApprover(cfg *config.Config) finding {
+	f := finding{Name: "approver", Status: fine, Text: cfg.Approver}
+	dir, err := os.Getwd() // which is where it is started
+	if err != nil {
+		return f
+	}
+	find := hookFinder{cwd: dir, home: a.getenv("HOME"), look: a.hookPath(cfg.ShellEnvironment)}
+	if program, missing := find.program(cfg.Approver); missing {
+		f.Status, f.Text = broken, fmt.Sprintf("the approver cannot be run: there is no program %q, so that whatever is asked is refused", program)
+		f.Fix = "install it, or repair approver: in the config"
+	}
+	return f
+}
+
 // examineGit looks for git and for a repository.
 func (a *app) examineGit(cwd string) finding {
 	path := lookPath(a.getenv("PATH"))("git")
@@ -280,7 +299,11 @@ func (a *app) examineGit(cwd string) finding {
 func (a *app) examineShell(cfg *config.Config) finding {
 	path := tools.Commands{Environ: a.environ(), Shell: cfg.Shell}.SessionShell()
 	f := finding{Name: "shell", Status: fine, Text: path}
-	if !isProgram(path) {
+	switch {
+	case cfg.Shell != "" && path != cfg.Shell && filepath.Base(path) != cfg.Shell:
+		f.Status, f.Fix = warning, "install it, or set shell: in the config to bash, zsh, sh or the like"
+		f.Text = fmt.Sprintf("the shell %q of the config cannot be used; commands are run by %s", cfg.Shell, path)
+	case !isProgram(path):
 		f.Status, f.Text, f.Fix = broken, fmt.Sprintf("the shell %q cannot be run", path), "install it, or set shell: in the config"
 	}
 	return f

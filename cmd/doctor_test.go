@@ -125,6 +125,49 @@ func TestDoctorFindsOpenStateAndMissingHooks(t *testing.T) {
 	}
 }
 
+// TestDoctorFindsMissingApproverAndShell: a run would go on without the
+// approver and without the shell that the config names.
+func TestDoctorFindsMissingApproverAndShell(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config, finding string
+		status          findingStatus
+		text            string
+	}{
+		"missing approver": {"approver: ./no-such-program --now\n", "approver", broken, "no-such-program"},
+		"approver":         {"approver: test -t 0 && ask\n", "approver", fine, "test -t 0"},
+		"missing shell":    {"shell: /nowhere/bash\n", "shell", warning, "/nowhere/bash"},
+		"no shell":         {"shell: /bin/cat\n", "shell", warning, "/bin/cat"},
+		"shell by name":    {"shell: sh\n", "shell", fine, "/sh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := doctor(t)
+			p.lay(map[string]string{".config/drover/config.yaml": c.config})
+			d, _ := p.diagnose(t)
+			got := d.of(c.finding)
+			if len(got) != 1 || got[0].Status != c.status || !strings.Contains(got[0].Text, c.text) || (got[0].Fix == "") != (c.status == fine) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestDoctorShowsNoSecretOfAnyName has secrets in every name that it shows.
+func TestDoctorShowsNoSecretOfAnyName(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "json"} {
+		p := newProcess(t, "", "doctor", "--format", format, "-C", canary)
+		p.lay(map[string]string{canary + "/x": "", ".config/drover/config.yaml": "approver: ./" + canary + "\nshell: /bin/" + canary + "\nmodel: local/" + canary +
+			"\nproviders: {local: {api: chat, base_url: 'http://me:" + canary + "@h/v1'}}\nhooks: {Stop: [{hooks: [{command: ./" + canary + "}]}]}\n"})
+		p.cmd.Env = append(p.cmd.Env, "API_TOKEN="+canary)
+		stdout, exit := p.plain()
+		if where := leaks(map[string]string{"stdout": string(stdout), "stderr": p.stderr.String()}); exit != 0 || where != nil || !strings.Contains(string(stdout), "[secret:API_TOKEN]") {
+			t.Errorf("exit %d, the secret is in %q: %s", exit, where, stdout)
+		}
+	}
+}
+
 func TestDoctorIsReadable(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, "", "doctor", "--sandbox", "off", "--model", "nobody/\x1b[31mx")
