@@ -145,6 +145,8 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if p.files, err = openFiles(in.cwd, in.settings, in.policy); err != nil {
 		return nil, err
 	}
+	offered := append(tools.All(), in.settings.dynamic.tools...)
+	go describe(offered) // while the helper is being set up; ends by itself
 	if p.sandbox, err = a.openSandbox(ctx, in.settings, in.policy, in.cwd, p.layers()); err != nil {
 		return nil, err
 	}
@@ -153,7 +155,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
-	p.options = a.runnerOptions(p, in)
+	p.options = a.runnerOptions(p, in, offered)
 	p.options.Stopped = s.arm
 	if err := a.addHooks(p, in); err != nil {
 		return nil, err
@@ -171,10 +173,10 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 }
 
 // runnerOptions hands everything to the runner.
-func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
+func (a *app) runnerOptions(p *prepared, in inputs, offered []tools.Tool) runner.Options {
 	s := in.settings
 	return runner.Options{
-		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
+		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: offered, Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, DryRun: a.run.dryRun, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
@@ -183,6 +185,13 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
 			Sandbox: sandboxRef(p.sandbox.Info()),
 		},
+	}
+}
+
+// describe has every tool make its description, which takes a moment once.
+func describe(list []tools.Tool) {
+	for _, t := range list {
+		t.Spec()
 	}
 }
 
@@ -247,7 +256,10 @@ func (p *prepared) release() {
 	if p.session != nil {
 		_ = p.session.Close() // the log has closed it, unless it never got that far
 	}
-	p.sweep()
+	p.endProcesses()
+	if p.sandbox != nil {
+		p.sandbox.Close(graceOfCommands) // what commands left in folders of their own goes, too
+	}
 }
 
 // forget removes the session that was made for a run which could not start:
@@ -258,10 +270,11 @@ func (a *app) forget(s *session.Session, created bool) {
 	}
 }
 
-// sweep ends every process that the run may have left. It may be called twice.
-func (p *prepared) sweep() {
+// endProcesses ends every process that the run may have left. It may be called
+// twice.
+func (p *prepared) endProcesses() {
 	if p.sandbox != nil {
-		p.sandbox.Close(graceOfCommands)
+		p.sandbox.End(graceOfCommands)
 	}
 	if id := p.options.Commands.RunID; id != "" {
 		tools.Sweep(id)

@@ -249,7 +249,7 @@ func (a *app) guardedRun(ctx context.Context, p *prepared) (out runner.Outcome) 
 // conclude does what comes between the agent's end and the last line, then
 // writes that line.
 func (a *app) conclude(p *prepared, out *runner.Outcome) {
-	p.sweep() // whoever reads the last line finds nothing running
+	p.endProcesses() // whoever reads the last line finds nothing running
 	p.collectDiff(out)
 	if path := a.run.lastMessage; path != "" {
 		if err := writeLastMessage(p.stopping.ending, path, p.redact.String(out.Message)); err != nil {

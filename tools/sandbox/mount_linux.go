@@ -108,7 +108,7 @@ func memoryTree(mode string) (int, error) {
 
 // overlayTree is lower with a private upper layer, made below a folder.
 func overlayTree(lower, folder string) (int, error) {
-	upper, work := filepath.Join(folder, "upper"), filepath.Join(folder, "work")
+	upper, work := folder+".upper", folder+".work"
 	for _, dir := range []string{upper, work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return -1, err

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"drover/output/fault"
 )
@@ -126,11 +125,7 @@ func (b *box) open(ctx context.Context, o Options, s *setup) error {
 	if s.level == LevelLandlock {
 		b.bounds.denies = forbidden
 	}
-	b.close = func(grace time.Duration) int {
-		ended := c.close(grace)
-		removeLayers(folder)
-		return ended
-	}
+	b.close, b.remove = c.close, func() { removeLayers(folder) }
 	b.describe(o, s, refused)
 	return nil
 }
@@ -142,6 +137,7 @@ func layersFolder(base string) (folder string, temporary bool, err error) {
 		return realPath(folder), true, err
 	}
 	folder = filepath.Join(base, strconv.FormatInt(boxes.Add(1), 10))
+	removeLayers(folder) // of a run that was killed
 	return realPath(folder), true, makePrivate(folder)
 }
 

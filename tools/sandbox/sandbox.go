@@ -163,9 +163,11 @@ type Sandbox struct {
 	// first is the sandbox that Open returned, which owns all others.
 	first *Sandbox
 
-	mu       sync.Mutex
-	derived  map[string]*derived
-	closed   bool
+	mu      sync.Mutex
+	derived map[string]*derived
+	closed  bool
+	// removal is over when the layers are gone. It is begun with closed.
+	removal  sync.WaitGroup
 	watched  []string
 	reported map[string]bool
 }
@@ -178,6 +180,8 @@ type box struct {
 	// bounds is what Refusals goes by.
 	bounds bounds
 	close  func(grace time.Duration) int
+	// remove, if set, removes its layers once it is closed.
+	remove func()
 }
 
 type derived struct {
@@ -318,12 +322,24 @@ func (s *Sandbox) Appeared() []string {
 // layers, and returns how many processes were ended. It does nothing for a
 // sandbox that With returned.
 func (s *Sandbox) Close(grace time.Duration) int {
+	ended := s.End(grace)
+	s.removal.Wait()
+	return ended
+}
+
+// End is the first part of Close: nothing runs any more when it returns. The
+// layers, in which commands may have left any number of files, are being removed
+// meanwhile, and Close waits for that.
+func (s *Sandbox) End(grace time.Duration) int {
 	if s.first != s {
 		return 0
 	}
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
+	if !closed {
+		s.removal.Add(1)
+	}
 	all := []*box{s.box}
 	for _, d := range s.derived {
 		// Waits for one that is being set up, and keeps one from being.
@@ -342,12 +358,22 @@ func (s *Sandbox) Close(grace time.Duration) int {
 		wait.Go(func() { ended[i] = b.close(grace) })
 	}
 	wait.Wait()
+	go s.removeAll(all) // Close waits for it
 	total := 0
 	for _, n := range ended {
 		total += n
 	}
-	removeLayers(s.options.Layers)
 	return total
+}
+
+func (s *Sandbox) removeAll(boxes []*box) {
+	defer s.removal.Done()
+	for _, b := range boxes {
+		if b.remove != nil {
+			b.remove()
+		}
+	}
+	removeLayers(s.options.Layers)
 }
 
 // removeLayers removes a folder whatever the modes of those in it: overlays

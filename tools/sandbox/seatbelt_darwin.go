@@ -45,7 +45,8 @@ func openBox(_ context.Context, o Options, r Rights) (*box, error) {
 			protected: s.protected, masked: s.masked, free: s.lifted, denies: forbidden,
 			could: func(string) bool { return true },
 		},
-		close: func(time.Duration) int { removeLayers(folder); return 0 },
+		close:  func(time.Duration) int { return 0 },
+		remove: func() { removeLayers(folder) },
 	}
 	if !s.network {
 		b.environ = append(b.environ, "DROVER_SANDBOX_NETWORK_DISABLED=1")
@@ -60,6 +61,7 @@ func layersFolder(base string) (string, error) {
 		return realPath(folder), err
 	}
 	folder := filepath.Join(base, strconv.FormatInt(boxes.Add(1), 10))
+	removeLayers(folder) // of a run that was killed
 	return realPath(folder), makePrivate(folder)
 }
 
