@@ -58,7 +58,7 @@ func TestHooksAndChecksAreInTheSandbox(t *testing.T) {
 				".config/drover/config.yaml": "shell: /bin/bash\nhooks:\n" + hooks.String(),
 			})
 			stream := p.mustEnd(0)
-			if s := bodies[event.RunStartedEvent](t, stream)[0].Sandbox; s.Level == sandbox.LevelLandlock {
+			if s := bodies[event.RunStartedEvent](t, stream)[0].Sandbox; s.Level == string(sandbox.LevelLandlock) {
 				t.Skip("only a kernel with user namespaces protects .git")
 			}
 			for _, at := range append([]string{"check"}, hookNames()...) {
