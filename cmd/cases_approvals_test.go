@@ -92,6 +92,61 @@ func TestAProgramOnASocketAnswers(t *testing.T) {
 	}
 }
 
+// TestTheFirstAnswerCounts among several clients, of which one sends a line
+// without an end and one says nothing at all.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		dir, err := os.MkdirTemp("", "drover") // the path of a socket has to be short
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		path := filepath.Join(dir, "s")
+		p := approvalsRun(t, "--approvals-socket", path)
+		var out bytes.Buffer
+		p.cmd.Stdout = &out
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		client := func() net.Conn {
+			var conn net.Conn
+			waitFor(t, "the socket", func() bool { conn, err = net.Dial("unix", path); return err == nil })
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn
+		}
+		client() // it says nothing
+		endless := client()
+		if _, err := endless.Write(bytes.Repeat([]byte("x"), 3<<20)); err != nil {
+			t.Fatal(err)
+		}
+		one, other := client(), client()
+		line, err := bufio.NewReader(one).ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := bufio.NewReader(other).ReadBytes('\n'); err != nil || !bytes.Equal(line, again) {
+			t.Errorf("the other client got %s, %v", again, err)
+		}
+		id := requestID(t, line)
+		answers := []string{answerLine(id, ""), fmt.Sprintf(`{"v":1,"type":"tool.approval.response","correlation_id":%q,"approved":false}`+"\n", id)}
+		if !first {
+			answers[0], answers[1] = answers[1], answers[0]
+		}
+		// In one write, so that their order is known, and since the run may be over
+		// before a second one.
+		if _, err := io.WriteString(one, answers[0]+answers[1]); err != nil {
+			t.Fatal(err)
+		}
+		exit := p.finish()
+		p.check(out.Bytes(), exit)
+		if want := map[bool]int{true: 0, false: 10}[first]; exit != want || !bytes.Contains(out.Bytes(), []byte("it came too late or twice")) ||
+			!bytes.Contains(out.Bytes(), []byte("the line is longer than")) {
+			t.Errorf("the first says %v: exit %d: %s", first, exit, out.String())
+		}
+	}
+}
+
 func TestAnswersComeOnADescriptor(t *testing.T) {
 	t.Parallel()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
