@@ -16,6 +16,8 @@ type maskedWriter struct {
 	w        io.Writer
 	mu       sync.Mutex
 	state    maskState
+	// masked is what is written, in memory that every write uses again.
+	masked []byte
 }
 
 // Write returns len(p) although the end of p may only be held back.
@@ -47,6 +49,7 @@ func (m *maskedWriter) push(chunk string, final bool) error {
 	if out == "" {
 		return nil
 	}
-	_, err := io.WriteString(m.w, out)
+	m.masked = append(m.masked[:0], out...)
+	_, err := m.w.Write(m.masked)
 	return err
 }

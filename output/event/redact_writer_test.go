@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"io"
 	"testing"
 )
 
@@ -24,6 +25,22 @@ func TestASecretSplitOverWritesIsMasked(t *testing.T) {
 		}
 		if out.String() != want {
 			t.Fatalf("in pieces of %d: %q", size, out.String())
+		}
+	}
+}
+
+// hidden has no WriteString, like a file that counts what it is given.
+type hidden struct{ io.Writer }
+
+// Most output has nothing to mask.
+func BenchmarkMaskedWriter(b *testing.B) {
+	chunk := bytes.Repeat([]byte("0123456789 some output of a command\n"), 1800)
+	w := NewRedactor(map[string]string{"API_TOKEN": "canary-secret-123"}).Writer(hidden{io.Discard})
+	b.SetBytes(int64(len(chunk)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.Write(chunk); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
