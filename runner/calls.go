@@ -138,9 +138,6 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 	if reason := s.planReason(c); reason != "" && verdict.Effect == policy.Allow {
 		return s.deny(c, s.refuseInPlan(c, reason))
 	}
-	if item, ok := s.rehearse(c, verdict); ok {
-		return item
-	}
 	if verdict.Effect != policy.Deny {
 		var denied string
 		if verdict, denied = s.preHooks(ctx, c, verdict); denied != "" {
@@ -150,6 +147,9 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 			s.incomplete(c, incompleteReason(s.stopOf(ctx)))
 			return c.result("not run: the run ends", false)
 		}
+	}
+	if item, ok := s.rehearse(c, verdict); ok {
+		return item
 	}
 	if denied := s.decide(ctx, c, verdict); denied != "" {
 		return s.deny(c, denied)

@@ -10,7 +10,8 @@ import (
 )
 
 // In a dry run the model runs and calls that only look are run. Every other
-// call is judged, reported with would_allow or would_deny, and not done. What
+// call is judged, by the policy and by the hooks, reported with would_allow or
+// would_deny, and not done. What
 // would be refused counts for the exit code like a refusal, but ends nothing
 // early: the point is to see everything that the task asks for.
 
@@ -19,10 +20,15 @@ const dryPrompt = `
 Dry run: calls that only read are run; anything that could change something is judged by the policy and not done, and its result says so. Go on as if what would be allowed had been done, and do not send the same call again.
 `
 
+// rehearses tells whether a call is not done because the run is a dry one.
+func (s *session) rehearses(c *call) bool {
+	return s.DryRun && slices.ContainsFunc(c.prepared.Actions, s.Policy.ChangesState)
+}
+
 // rehearse answers a call that a dry run does not do; ok is false for a call
 // that is run in a dry run, too.
 func (s *session) rehearse(c *call, v policy.Verdict) (item model.Item, ok bool) {
-	if !s.DryRun || !slices.ContainsFunc(c.prepared.Actions, s.Policy.ChangesState) {
+	if !s.rehearses(c) {
 		return item, false
 	}
 	e := event.ToolDecisionEvent{
@@ -44,19 +50,27 @@ func (s *session) rehearse(c *call, v policy.Verdict) (item model.Item, ok bool)
 			Display: "dry run: would be allowed",
 		}, 0), true
 	}
-	e.Effect = "would_deny"
 	if v.Effect == policy.Ask {
 		e.Reason = wouldAsk(v)
 	}
+	s.wouldDeny(c, e, v.OnDeny)
+	return s.deny(c, notDone+denialText(e, v)), true
+}
+
+// notDone begins what a dry run tells the model of a call that is refused.
+const notDone = "dry run: not done. "
+
+// wouldDeny reports and remembers a refusal of a dry run.
+func (s *session) wouldDeny(c *call, e event.ToolDecisionEvent, on policy.OnDeny) {
+	e.Effect = "would_deny"
 	s.emit(e)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.outcome.Denials = append(s.outcome.Denials, event.Denial{
 		ToolCallID: c.id, ToolName: c.name, SessionID: s.id, DecidedBy: e.DecidedBy,
-		RuleID: e.RuleID, Reason: e.Reason, Counts: v.OnDeny != policy.DenyContinue,
+		RuleID: e.RuleID, Reason: e.Reason, Counts: on != policy.DenyContinue,
 	})
 	s.spent.planRefusals++
-	s.mu.Unlock()
-	return s.deny(c, "dry run: not done. "+denialText(e, v)), true
 }
 
 // wouldAsk is the reason of a call about which somebody would be asked.

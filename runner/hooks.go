@@ -290,12 +290,18 @@ func (s *session) denyByHook(c *call, d *hookRun) string {
 		ToolCallID: c.id, ToolName: c.name, Effect: "deny", DecidedBy: "hook",
 		Reason: "the hook " + d.hook.Name + ": " + d.reason,
 	}
-	s.emit(e)
-	s.recordDenial(c, e, policy.Verdict{Effect: policy.Deny, OnDeny: s.Policy.OnDeny()})
+	before := ""
+	if s.rehearses(c) {
+		before = notDone
+		s.wouldDeny(c, e, s.Policy.OnDeny())
+	} else {
+		s.emit(e)
+		s.recordDenial(c, e, policy.Verdict{Effect: policy.Deny, OnDeny: s.Policy.OnDeny()})
+	}
 	if d.answer.stop {
 		s.endByHook(d, fault.Blocked)
 	}
-	return "denied: " + d.reason + "\nThe hook " + d.hook.Name + " refused the call. Nothing was done. Do not try the same again; " +
+	return before + "denied: " + d.reason + "\nThe hook " + d.hook.Name + " refused the call. Nothing was done. Do not try the same again; " +
 		"find an allowed way, or say in the final answer what is missing."
 }
 

@@ -274,7 +274,11 @@ func (s *session) rewrite(c *call, h *hookCall, input map[string]any, by *Hook) 
 	if err != nil {
 		return fmt.Errorf("encode input: %w", err)
 	}
-	c.remarks = append(c.remarks, "The hook "+by.Name+" changed the input of this call; what was run is "+prepared.Display+".")
+	what := "what was run is "
+	if s.rehearses(c) {
+		what = "what would be run is "
+	}
+	c.remarks = append(c.remarks, "The hook "+by.Name+" changed the input of this call; "+what+prepared.Display+".")
 	s.emit(event.NoticeEvent{Level: "info", Code: "hook_rewrite", Message: "the hook " + by.Name + " changed the input of a call: " + prepared.Display,
 		Details: map[string]any{"tool_call_id": c.id, "tool_input": json.RawMessage(shown)}})
 	return nil
