@@ -73,7 +73,9 @@ func (l *assumedPath) find(name string) string {
 	return assumedDir + name
 }
 
-var functionHead = regexp.MustCompile(`(?:function\s+([^\s(){};&|]+))|([^\s(){};&|]+)\s*\(\s*\)`)
+var functionHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:function\s+([^\s(){};&|]+))|([^\s(){};&|]+)\s*\(\s*\)`)
+})
 
 // define forgets what was missing, and notes the functions of a script, which
 // no program stands behind.
@@ -82,7 +84,7 @@ func (l *assumedPath) define(script string) {
 	defer l.mu.Unlock()
 	clear(l.missing)
 	clear(l.functions)
-	for _, m := range functionHead.FindAllStringSubmatch(script, -1) {
+	for _, m := range functionHead().FindAllStringSubmatch(script, -1) {
 		l.functions[m[1]+m[2]] = true
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -44,14 +45,15 @@ type Dynamic struct {
 // DynamicTimeout bounds the calls of a tool that sets no timeout itself.
 const DynamicTimeout = 2 * time.Minute
 
-// toolName is what every provider accepts.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// toolName is what every provider accepts. Like the other patterns it is made
+// when it is needed first: few runs need any.
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // Check tells what is wrong with the definition, in a sentence for the person
 // who wrote it.
 func (d Dynamic) Check() error {
 	switch {
-	case !toolName.MatchString(d.Name):
+	case !toolName().MatchString(d.Name):
 		return errors.New("the name consists of 1 to 64 letters, digits, _ and -")
 	case Find(d.Name) != nil || policy.KnownTool(d.Name):
 		return fmt.Errorf("drover has a tool %q itself; choose another name", d.Name)
@@ -78,19 +80,19 @@ func (d Dynamic) Check() error {
 	return err
 }
 
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") })
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 func checkHeader(name, variable string) error {
 	switch strings.ToLower(name) {
 	case "host", "content-length", "transfer-encoding", "connection", "content-type":
 		return fmt.Errorf("the header %s is set by drover", name)
 	}
-	if !headerName.MatchString(name) {
+	if !headerName().MatchString(name) {
 		return fmt.Errorf("%q is no name of a header", name)
 	}
-	if !variableName.MatchString(variable) {
+	if !variableName().MatchString(variable) {
 		return fmt.Errorf("the value of the header %s must be the name of an environment variable, so that no secret stands in the file", name)
 	}
 	return nil

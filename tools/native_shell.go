@@ -68,7 +68,7 @@ func (in localShellInput) check(Env) error {
 		return errors.New("a program whose name holds = cannot be given variables; leave env out")
 	}
 	for name, value := range in.Env {
-		if !variableName.MatchString(name) || strings.Contains(value, "\x00") {
+		if !variableName().MatchString(name) || strings.Contains(value, "\x00") {
 			return fmt.Errorf("env: %q is no name of a variable, or its value holds a zero byte", name)
 		}
 	}

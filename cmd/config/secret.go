@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -111,21 +112,26 @@ func (s secretSet) add(name, value string) {
 }
 
 // userinfo finds the user and the password of an address. bareUserinfo is the
-// form without a scheme that database drivers have.
+// form without a scheme that database drivers have. Few values need them.
 var (
-	userinfo     = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#:@]*):([^\s/?#]+)@`)
-	bareUserinfo = regexp.MustCompile(`^([^\s/:@]*):(.+)@`)
+	userinfo = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://([^\s/?#:@]*):([^\s/?#]+)@`)
+	})
+	bareUserinfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^\s/:@]*):(.+)@`) })
 )
 
 // passwords returns the passwords in a variable's value, as they are written
 // and as they are meant. One that is the user's name again, or too short to be
 // masked alone, is returned with what stands around it.
 func passwords(name, value string) []string {
-	found := userinfo.FindAllStringSubmatch(value, -1)
+	if !strings.Contains(value, "@") {
+		return nil
+	}
+	found := userinfo().FindAllStringSubmatch(value, -1)
 	upper := strings.ToUpper(name)
 	if found == nil && !strings.Contains(value, "://") &&
 		(strings.HasSuffix(upper, "DSN") || strings.HasSuffix(upper, "_URL") || strings.HasSuffix(upper, "_URI")) {
-		found = bareUserinfo.FindAllStringSubmatch(value, -1)
+		found = bareUserinfo().FindAllStringSubmatch(value, -1)
 	}
 	var out []string
 	add := func(s string) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -397,7 +398,7 @@ func (p *scriptParser) captures(raw string) ([]scriptCapture, error) {
 		if err := seen.add(name, nil); err != nil {
 			return err
 		}
-		if !captureName.MatchString(name) {
+		if !captureName().MatchString(name) {
 			return mistake("capture name %q may hold only letters, digits, _, - and .", name)
 		}
 		re, err := p.pattern("capture "+name, v)
@@ -413,7 +414,7 @@ func (p *scriptParser) captures(raw string) ([]scriptCapture, error) {
 	return all, err
 }
 
-var captureName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+var captureName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]+$`) })
 
 func scriptAgent(raw string) (string, error) {
 	s, err := jsonString("agent", raw)
