@@ -19,7 +19,12 @@ type masker struct {
 	// first of them. Most text has none, and that is all the work it causes.
 	pairs [1 << 16 / 64]uint64
 	lead  [256]bool
+	// plain are the texts whose ends are looked for behind a cut.
+	plain []secretText
 }
+
+// secretText is a secret as it is, or its part of a base64 text.
+type secretText struct{ marker, text string }
 
 // minSecret is the shortest value that is masked. Shorter ones are parts of
 // ordinary words and numbers: masking them would destroy the stream and, by
@@ -57,12 +62,14 @@ func newMasker(secrets map[string]string) *masker {
 		for _, form := range forms(secrets[name]) {
 			m.addValue(newValue(marker(name), form))
 			m.addPercent(newPercentValue(marker(name), form))
+			m.plain = append(m.plain, secretText{marker(name), form})
 		}
 		if secret := strings.TrimSpace(secrets[name]); len(secret) >= minSecret && !ordinary(secret) {
 			for _, form := range encodedForms(secret) {
 				v := newValue(marker(name), form)
 				v.wrapped = true
 				m.addValue(v)
+				m.plain = append(m.plain, secretText{marker(name), form})
 				if strings.ContainsAny(form, "+/") {
 					m.addPercent(newPercentValue(marker(name), form))
 				}

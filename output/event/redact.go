@@ -26,6 +26,8 @@ type Redactor struct {
 	series map[seriesKey]*series
 	opened int
 	routed []routed
+	// cuts says that the texts of the present body may be cut ones.
+	cuts bool
 }
 
 // NewRedactor returns a redactor for secrets, value by name. Space around a
@@ -46,12 +48,14 @@ func (r *Redactor) Count() int64 {
 	return r.count.Load()
 }
 
-// String returns s with its secrets masked. It does not change Count.
+// String returns s with its secrets masked, also those of which a cut has left a
+// part. It does not change Count.
 func (r *Redactor) String(s string) string {
 	if r == nil {
 		return s
 	}
 	masked, _ := r.masker.mask(s)
+	masked, _ = r.masker.maskCuts(masked)
 	return masked
 }
 
@@ -150,6 +154,9 @@ func (r *Redactor) delta(key seriesKey, o Origin, b Body) {
 		r.series[key] = s
 	}
 	s.origin, s.last = o, b
+	if droppedOf(b) > 0 && s.state.held != "" {
+		r.closeGap(s)
+	}
 	in := chunkOf(b)
 	out, n := r.masker.push(&s.state, in, false)
 	r.count.Add(n)
@@ -160,6 +167,19 @@ func (r *Redactor) delta(key seriesKey, o Origin, b Body) {
 		b = withChunk(b, out)
 	}
 	r.routed = append(r.routed, routed{o, b})
+}
+
+// closeGap releases what a series holds before a gap: its beginning of a secret
+// will not be completed.
+func (r *Redactor) closeGap(s *series) {
+	rest, n := r.masker.push(&s.state, "", true)
+	if part, mark := r.masker.head(rest); part > 0 {
+		rest, n = rest[:len(rest)-part]+mark, n+1
+	}
+	r.count.Add(n)
+	if rest != "" {
+		r.routed = append(r.routed, routed{s.origin, withoutDropped(withChunk(s.last, rest))})
+	}
 }
 
 // release ends the series that b ends, and emits what they still hold.
@@ -273,13 +293,42 @@ func withChunk(b Body, chunk string) Body {
 // text masks a whole text of an event.
 func (r *Redactor) text(s string) string {
 	masked, n := r.masker.mask(s)
+	if r.cuts {
+		var parts int64
+		masked, parts = r.masker.maskCuts(masked)
+		n += parts
+	}
 	r.count.Add(n)
 	return masked
+}
+
+// has tells whether a text of the present body is to be changed.
+func (r *Redactor) has(s string) bool {
+	if r.masker.has(s) {
+		return true
+	}
+	if !r.cuts {
+		return false
+	}
+	_, parts := r.masker.maskCuts(s)
+	return parts > 0
+}
+
+// mayBeCut tells whether the texts of a body may be cut ones. Those of messages
+// are whole, and the same as their deltas.
+func mayBeCut(b Body) bool {
+	switch b.(type) {
+	case MessageEvent, ReasoningEvent, SessionFinishedEvent, RunFinishedEvent:
+		return false
+	}
+	return true
 }
 
 // whole masks every string of a body.
 func (r *Redactor) whole(b Body) Body {
 	v := reflect.ValueOf(b)
+	r.cuts = mayBeCut(b)
+	defer func() { r.cuts = false }()
 	if v.Kind() != reflect.Struct || !r.dirty(v, 0) {
 		return b
 	}
@@ -294,7 +343,7 @@ func (r *Redactor) dirty(v reflect.Value, depth int) bool {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		return v.Len() >= minSecret && r.masker.has(v.String())
+		return v.Len() >= minSecret && r.has(v.String())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanInterface() && r.dirty(f, depth+1) {
@@ -323,7 +372,7 @@ func (r *Redactor) dirty(v reflect.Value, depth int) bool {
 }
 
 func (r *Redactor) dirtyRaw(raw []byte) bool {
-	return slices.Contains(raw, '\\') || r.masker.has(string(raw))
+	return slices.Contains(raw, '\\') || r.has(string(raw))
 }
 
 // raw masks the strings inside raw JSON, whatever escapes they are written
