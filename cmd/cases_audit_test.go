@@ -208,3 +208,35 @@ func TestSecretsOfManyFormsAreMaskedAcrossChunks(t *testing.T) {
 		t.Error("the command printed nothing")
 	}
 }
+
+// TestSecretAtACutIsNotShownInPart prints one so often that every cut goes
+// through it, at each of its bytes.
+func TestSecretAtACutIsNotShownInPart(t *testing.T) {
+	t.Parallel()
+	const secret = "4f9a1c77-canary-8b2e5d60"
+	var turns []m
+	for n := range len(secret) + 1 {
+		command := execCall(fmt.Sprintf("printf '%%*s' %d ''; i=0; while [ $i -lt 400 ]; do i=$((i+1)); printf '%%s ' $API_TOKEN; done", n))
+		command["args"].(m)["max_output_tokens"] = 200
+		turns = append(turns, calls(command), calls(execCall(": "+strings.Repeat("x", 170+n)+secret)))
+	}
+	p := newProcess(t, script(t, append(turns, says("Done."))...), "run", "--model", "script:model.jsonl", "--policy", "policy.yaml", "--debug", "--events", "full", "go")
+	const config = ".config/drover/config.yaml"
+	p.lay(map[string]string{
+		"policy.yaml": "version: 1\ndefault: allow\n",
+		config:        "hooks: {PostToolUse: [{hooks: [{command: \"yes $API_TOKEN | head -200 | tr '\\\\n' ' ' >&2; exit 1\"}]}]}\n",
+	})
+	p.cmd.Env = append(p.cmd.Env, "API_TOKEN="+secret)
+	stream := p.mustEnd(0)
+	if len(bodies[event.HookFinishedEvent](t, stream)) == 0 {
+		t.Error("no hook was run")
+	}
+	for where, text := range p.left(stream, "policy.yaml", config) {
+		for n := 0; n+8 <= len(secret); n++ {
+			if i := strings.Index(text, secret[n:n+8]); i >= 0 {
+				t.Errorf("a part of the secret is in %s: %.200s", where, text[max(0, i-100):])
+				break
+			}
+		}
+	}
+}

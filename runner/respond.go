@@ -262,7 +262,9 @@ func cutTo(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:n], "")
+	// A secret that is cut here is known by the mark.
+	const mark = "…"
+	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
 }
 
 // pause waits, and tells whether the wait was not cut short.

@@ -192,13 +192,16 @@ func (r *reader) finish() error {
 	return nil
 }
 
-// cut returns at most n bytes of s and whole characters.
+// cut returns at most n bytes of s and whole characters, and at the end a mark
+// by which a secret that was cut is known.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
+	const mark = "…"
+	n -= len(mark)
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return s[:n]
+	return s[:n] + mark
 }
