@@ -145,8 +145,6 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if p.files, err = openFiles(in.cwd, in.settings, in.policy); err != nil {
 		return nil, err
 	}
-	offered := append(tools.All(), in.settings.dynamic.tools...)
-	go describe(offered) // while the helper is being set up; ends by itself
 	if p.sandbox, err = a.openSandbox(ctx, in.settings, in.policy, in.cwd, p.layers()); err != nil {
 		return nil, err
 	}
@@ -155,7 +153,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
-	p.options = a.runnerOptions(p, in, offered)
+	p.options = a.runnerOptions(p, in)
 	p.options.Stopped = s.arm
 	if err := a.addHooks(p, in); err != nil {
 		return nil, err
@@ -173,10 +171,10 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 }
 
 // runnerOptions hands everything to the runner.
-func (a *app) runnerOptions(p *prepared, in inputs, offered []tools.Tool) runner.Options {
+func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 	s := in.settings
 	return runner.Options{
-		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: offered, Shell: in.model.Info.Shell,
+		SessionID: p.session.ID(), Prompt: in.prompt, Model: in.model, Tools: append(tools.All(), s.dynamic.tools...), Shell: in.model.Info.Shell,
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, DryRun: a.run.dryRun, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
@@ -185,13 +183,6 @@ func (a *app) runnerOptions(p *prepared, in inputs, offered []tools.Tool) runner
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},
 			Sandbox: sandboxRef(p.sandbox.Info()),
 		},
-	}
-}
-
-// describe has every tool make its description, which takes a moment once.
-func describe(list []tools.Tool) {
-	for _, t := range list {
-		t.Spec()
 	}
 }
 

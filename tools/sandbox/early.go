@@ -2,23 +2,20 @@ package sandbox
 
 // Early is a helper that was started before anything was known of the sandbox: it
 // starts while drover reads what a run needs, and then waits to be told. One that
-// nobody takes ends with Close. Nil is none.
-type Early struct {
-	// helper may be read once ready is closed; nil is none, or none any more.
-	helper *waiting
-	ready  chan struct{}
-}
+// nobody takes ends with Close. The zero value and nil are none.
+//
+// It is forked before drover goes on: what a process writes while a fork of it
+// has not begun its own program has to be copied, which costs more than the wait.
+type Early struct{ helper *waiting }
 
-// StartEarly starts a helper for Options.Early and does not wait for it. Where it
-// cannot be started, whoever opens the sandbox starts one, and tells what is
-// wrong.
+// StartEarly starts a helper for Options.Early. Where that fails it returns nil:
+// whoever opens the sandbox starts one, and tells what is wrong.
 func StartEarly() *Early {
-	e := &Early{ready: make(chan struct{})}
-	go func() { // ends when the helper is started; Close waits for that
-		defer close(e.ready)
-		e.helper = startWaiting()
-	}()
-	return e
+	h := startWaiting()
+	if h == nil {
+		return nil
+	}
+	return &Early{helper: h}
 }
 
 // take returns the helper once, and nil from then on.
@@ -26,7 +23,6 @@ func (e *Early) take() *waiting {
 	if e == nil {
 		return nil
 	}
-	<-e.ready
 	h := e.helper
 	if h != nil {
 		e.helper = nil

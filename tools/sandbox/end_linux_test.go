@@ -61,8 +61,7 @@ func TestEarlyHelperEndsUnlessItIsTaken(t *testing.T) {
 	var none *Early
 	none.Close()
 	e := StartEarly()
-	<-e.ready
-	if e.helper == nil {
+	if e == nil {
 		t.Skip("this system refuses user namespaces")
 	}
 	process := e.helper.process
