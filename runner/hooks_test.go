@@ -352,6 +352,38 @@ func TestFailedHookOfTheStartNeedsTheEnvironment(t *testing.T) {
 	}
 }
 
+// TestAFailedHookComesToWhatItsEntrySays fails in three ways, at each moment.
+func TestAFailedHookComesToWhatItsEntrySays(t *testing.T) {
+	refused := map[HookEvent]fault.Exit{SessionStart: fault.Environment, PreToolUse: fault.Blocked, PostToolUse: fault.Success, StopEvent: fault.Failed}
+	for at, want := range refused {
+		for _, on := range []OnHookError{"", HookDeny, HookReport, HookIgnore} {
+			for _, command := range []string{"exit 3", "kill -9 $$", `echo '{"decision":'`} {
+				t.Run(fmt.Sprint(at, " ", on, " ", command), func(t *testing.T) {
+					if at == SessionStart && strings.HasPrefix(command, "echo") {
+						command = `echo '{"decision":"block"}'` // other text is context
+					}
+					out, stream := play(t, callScript("exec_command", `{"cmd":"echo the-output"}`), watched(t, Hook{Event: at, Command: command, OnError: on}))
+					denied := on == HookDeny || on == "" && at == PreToolUse
+					exit := fault.Success
+					if denied {
+						exit = want
+					}
+					told := strings.Contains(stream, `"code":"hook_failed","message":"the `+string(at)+` hook`)
+					if out.End.Exit != exit || told != (on == HookReport || on == "" && at != PreToolUse) {
+						t.Errorf("ended with %+v, told %v", out.End, told)
+					}
+					if !strings.Contains(stream, `"outcome":"error"`) || strings.Contains(stream, `"decision":"deny"`) != denied {
+						t.Errorf("hook.finished says otherwise:\n%s", stream)
+					}
+					if shown := strings.Contains(stream, `Output:\nthe-output`); denied == shown && at != StopEvent {
+						t.Errorf("the result is shown: %v", shown)
+					}
+				})
+			}
+		}
+	}
+}
+
 // FuzzHookAnswer checks that no text makes a hook say two things, or anything at
 // all where an error is due.
 func FuzzHookAnswer(f *testing.F) {
