@@ -184,7 +184,7 @@ func (a *app) openApprover(p *prepared, in inputs) (err error) {
 	case a.run.set("approvals-fd") && ap.fd != 0:
 		p.asker, err = approver.Descriptor(ap.fd, p.notice)
 	case ap.approver != "":
-		p.asker = approver.Command(a.approverCommand(p, ap))
+		p.asker = approver.Command(a.approverCommand(p, in))
 	case ap.tty:
 		p.asker = a.terminalApprover(p, ap)
 	default:
@@ -205,9 +205,19 @@ func (a *app) openApprover(p *prepared, in inputs) (err error) {
 }
 
 // approverCommand runs the approver's command: in the caller's folder, outside
-// the agent's sandbox, and without the keys of providers.
-func (a *app) approverCommand(p *prepared, ap approvals) approver.Exec {
+// the agent's sandbox, and without the keys of providers. A program that the
+// agent could have put in the place of the first one is not run.
+func (a *app) approverCommand(p *prepared, in inputs) approver.Exec {
+	ap, first := in.settings.approvals, ""
+	if ap.program != "" && a.agentCanWrite(p, in, ap.program) {
+		first, _ = fileSum(ap.program) // one that cannot be read cannot be compared
+	}
 	return func(ctx context.Context, input []byte) (approver.Output, error) {
+		if first != "" {
+			if now, err := fileSum(ap.program); err != nil || now != first {
+				return approver.Output{}, fmt.Errorf("its program %s was changed during the run", ap.program)
+			}
+		}
 		dir, err := os.Getwd()
 		if err != nil {
 			return approver.Output{}, fmt.Errorf("find the current folder: %w", err)

@@ -250,6 +250,30 @@ func TestTheAgentCannotAnswerItself(t *testing.T) {
 	}
 }
 
+// TestTheAgentCannotReplaceTheApprover runs without the sandbox that keeps the
+// program as it is.
+func TestTheAgentCannotReplaceTheApprover(t *testing.T) {
+	t.Parallel()
+	const yes = `id=$(sed 's/.*"correlation_id":"\([^"]*\)".*/\1/'); echo "{\"v\":1,\"type\":\"tool.approval.response\",\"correlation_id\":\"$id\",\"approved\":true}"`
+	for name, change := range map[string]string{"write": "cp yes.sh ask.sh", "rename": "sh -c 'cp yes.sh x; mv x ask.sh'", "remove": "rm ask.sh", "leave": "true"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProcess(t, script(t, calls(execCall(change)), calls(execCall("touch built")), says("Done.")),
+				"run", "--model", "script:model.jsonl", "--policy", "policy.yaml", "--sandbox", "off", "--approver", "sh ask.sh", "go")
+			p.lay(map[string]string{"policy.yaml": "version: 1\ndefault: allow\nrules: [{id: touching, effect: ask, argv: [touch]}]\n",
+				"ask.sh": "echo not today >&2; exit 2\n", "yes.sh": yes + "\n"})
+			stream := p.mustEnd(10)
+			if _, built := p.tree(".")["built"]; built {
+				t.Error("the agent has answered itself")
+			}
+			want := map[bool]string{true: "not today", false: "was changed during the run"}[name == "leave"]
+			if got := bodies[event.ToolApprovalResponseEvent](t, stream); len(got) != 1 || got[0].Approved || !strings.Contains(got[0].Reason, want) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
 // TestTheAgentDoesNotInheritTheChannel looks for the descriptor in a command,
 // and in the helper that started it.
 func TestTheAgentDoesNotInheritTheChannel(t *testing.T) {
