@@ -273,7 +273,8 @@ func (c *call) result(text string, isError bool) model.Item {
 
 // env is what the tool of one call may ask of the run.
 func (s *session) env(c *call) tools.Env {
-	commands, turn := s.Commands, s.turn
+	// A command may outlive its turn and still belongs to it.
+	commands, origin := s.Commands, s.origin()
 	commands.Sessions = s.commands
 	env := tools.Env{
 		Cwd: s.Cwd, Files: s.Files, CallID: c.id, ToolName: c.name,
@@ -289,10 +290,7 @@ func (s *session) env(c *call) tools.Env {
 			if f, ok := b.(event.FileChangedEvent); ok {
 				s.noteFile(f)
 			}
-			// A command may outlive its turn and still belongs to it.
-			o := s.origin()
-			o.Turn = turn
-			s.Log.Emit(o, b)
+			s.Log.Emit(origin, b)
 		},
 	}
 	if s.canAsk() {
