@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"drover/output/event"
 	"drover/output/fault"
 )
@@ -20,6 +22,8 @@ import (
 const (
 	// maxClients is how many clients may be connected at once.
 	maxClients = 32
+	// backlog is how many may wait to be connected.
+	backlog = 128
 	// maxQueue is how many requests a client may leave unread.
 	maxQueue = 256
 	// sendTimeout is how long a client may take for one line.
@@ -85,12 +89,55 @@ func Socket(path string, ours func(pid int) bool, notice Notice) (Approver, erro
 	return s, nil
 }
 
-// listenPrivate creates the socket with mode 0600 from its first moment. The
-// mask belongs to the process; what else is created meanwhile is private, too.
+// listenPrivate makes a socket that only the user can connect to, from its first
+// moment: its mode is set before it listens, until when it refuses everybody. A
+// mask of the process would reach whatever else is being made or started.
 func listenPrivate(path string) (*net.UnixListener, error) {
-	old := syscall.Umask(0o177)
-	defer syscall.Umask(old)
-	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	fd, err := privateSocket()
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()         // the listener has a descriptor of its own
+	_ = unix.Fchmod(fd, 0o600) // on Linux it is the mode of the name, too; elsewhere it may fail
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, fmt.Errorf("bind: %w", err)
+	}
+	listener, err := listenOn(file, path)
+	if err != nil {
+		_ = os.Remove(path) // the first error matters more
+	}
+	return listener, err
+}
+
+// privateSocket is a socket that no child inherits.
+func privateSocket() (int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, fmt.Errorf("make a socket: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	return fd, nil
+}
+
+func listenOn(file *os.File, path string) (*net.UnixListener, error) {
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, err
+	}
+	if err := unix.Listen(int(file.Fd()), backlog); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, errors.Join(errors.New("it is no Unix socket"), l.Close())
+	}
+	return listener, nil
 }
 
 // cause is the part of an error that does not repeat the path.
