@@ -13,6 +13,7 @@ import (
 	"drover/output/event"
 	"drover/runner/approver"
 	"drover/tools"
+	"drover/tools/policy"
 )
 
 // TestTheQuestionOfASubAgentIsRelayedToTheRoot has the child of a child call a
@@ -20,7 +21,7 @@ import (
 // talks to the root, and all else is told of the session that is blocked.
 func TestTheQuestionOfASubAgentIsRelayedToTheRoot(t *testing.T) {
 	for _, approved := range []bool{true, false} {
-		asker := always(approver.Answer{Approved: approved, Reason: "because"})
+		asker := always(approver.Answer{Approved: approved, Scope: "session", Reason: "because"})
 		o, out := stage(t, `{"text":"Done."}`)
 		told := filepath.Join(t.TempDir(), "payload.json")
 		watched(t, Hook{Event: PreToolUse, Command: "cat > " + told})(&o)
@@ -41,6 +42,11 @@ func TestTheQuestionOfASubAgentIsRelayedToTheRoot(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(o.Cwd, "made")); (err == nil) != approved {
 			t.Errorf("approved %v: %v", approved, err)
+		}
+		// The answer is the child's, not that of its parents.
+		again := func(s *session) policy.Effect { return s.judge(c).Effect }
+		if got := again(blocked); (got == policy.Allow) != approved || again(child) != policy.Ask || again(root) != policy.Ask {
+			t.Errorf("approved %v: later the child gets %s, its parent %s, the root %s", approved, got, again(child), again(root))
 		}
 		checkRelayed(t, out.String(), asker, approved)
 
