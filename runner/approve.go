@@ -86,12 +86,12 @@ func (r *run) canAsk() bool {
 }
 
 // listenForRequests keeps the requests as the stream has them, which is how an
-// approver gets them: numbered, and without secrets.
-func (r *run) listenForRequests() {
+// approver gets them: numbered, and without secrets. They are kept until stop.
+func (r *run) listenForRequests() (stop func()) {
 	if r.Approvals.Asker == nil {
-		return
+		return func() {}
 	}
-	r.Log.Subscribe(event.TopicApprovals, func(e event.Event) {
+	return r.Log.Subscribe(event.TopicApprovals, func(e event.Event) {
 		switch b := e.Body.(type) {
 		case event.ToolApprovalRequestEvent:
 			r.requests.Store(b.CorrelationID, e)
@@ -122,7 +122,7 @@ func (s *session) ask(ctx context.Context, c *call, q question) answer {
 	s.setStatus(c, event.StatusAwaiting, 0)
 	defer s.waitForAnswer(c)()
 	origin, child := s.answering()
-	s.Log.Emit(origin, event.ToolApprovalRequestEvent{
+	s.tell(origin, event.ToolApprovalRequestEvent{
 		ToolCallID: c.id, ToolName: c.name, CorrelationID: id, Args: c.prepared.Args, Display: c.prepared.Display,
 		SubagentSessionID: child, RelayPath: s.relayPath(), RuleID: q.ruleID, Reason: q.reason,
 		SuggestedRules: suggestions(q.proposals), MaxScope: s.longest(q),
@@ -141,7 +141,7 @@ func (s *session) ask(ctx context.Context, c *call, q question) answer {
 		a.approved, a.args = true, said.Args
 		a.scope = s.keepAnswer(c, q, said, id)
 	}
-	s.Log.Emit(origin, event.ToolApprovalResponseEvent{
+	s.tell(origin, event.ToolApprovalResponseEvent{
 		CorrelationID: id, Approved: a.approved, Scope: a.scope, DecidedBy: a.by, ToolCallID: c.id, RuleID: q.ruleID,
 		Reason: a.reason, ArgsRewritten: a.args != nil, Args: a.args, WaitMS: s.Now().Sub(began).Milliseconds(),
 	})

@@ -39,6 +39,8 @@ type call struct {
 	limit  time.Duration
 	// remarks are what hooks have to say to the model besides the result.
 	remarks []string
+	// last says that the call's result was the end of the work.
+	last bool
 }
 
 // runCalls runs the calls of one response. Calls of parallel tools overlap;
@@ -185,7 +187,7 @@ func (s *session) runCall(ctx context.Context, c *call) model.Item {
 func (s *session) report(c *call, res tools.Result, took time.Duration) model.Item {
 	s.countCall(c.name, res.OutputBytes)
 	s.recordRefusals(c, res.Refusals)
-	c.exitCode = res.ExitCode
+	c.exitCode, c.last = res.ExitCode, res.Final
 	text := s.repeats.note(c, c.remark(s.Output.Recorded().Cut(res.Text)))
 	e := event.ToolResultEvent{
 		ToolCallID: c.id, ToolName: c.name, IsError: res.IsError, Display: res.Display,
@@ -290,7 +292,7 @@ func (s *session) env(c *call) tools.Env {
 			if f, ok := b.(event.FileChangedEvent); ok {
 				s.noteFile(f)
 			}
-			s.Log.Emit(origin, b)
+			s.tell(origin, b)
 		},
 	}
 	if s.canAsk() {

@@ -99,6 +99,11 @@ func (s *session) spentStop() *Stop {
 	}
 	bytes := s.spent.outputBytes
 	s.mu.Unlock()
+	if s.Row != nil && s.Row.Budget != nil {
+		if stop := s.Row.Budget(cost); stop != nil {
+			return stop
+		}
+	}
 	if stop := s.check("tokens", float64(tokens), float64(s.Limits.Tokens), fault.LimitSpend); stop != nil {
 		return stop
 	}
@@ -118,7 +123,7 @@ func (r *run) check(limit string, value, budget float64, exit fault.Exit) *Stop 
 		return r.tellLimit(limitStop(limit, value, budget, exit))
 	}
 	if value >= warnAt*budget && r.once("warn "+limit) {
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.LimitWarningEvent{Limit: limit, Value: value, Max: budget, Scope: "run"})
+		r.tell(r.self(), event.LimitWarningEvent{Limit: limit, Value: value, Max: budget, Scope: "run"})
 	}
 	return nil
 }
@@ -140,7 +145,7 @@ func (r *run) tellLimit(stop *Stop) *Stop {
 	r.telling.Lock()
 	defer r.telling.Unlock()
 	if r.once("reached " + stop.limit.Limit) {
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, *stop.limit)
+		r.tell(r.self(), *stop.limit)
 	}
 	return stop
 }

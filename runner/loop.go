@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,6 +94,9 @@ func (s *session) takeTurn(ctx context.Context) (next event.TurnInput, stop *Sto
 	}
 	results, stop := s.runCalls(ctx, resp.calls)
 	s.add(results...)
+	if stop == nil && slices.ContainsFunc(resp.calls, func(c *call) bool { return c.last }) {
+		return s.runChecks(ctx) // there is nothing left to ask the model
+	}
 	if stop == nil {
 		stop = s.spentStop()
 	}
@@ -174,12 +178,12 @@ func (s *session) finishTurn(stop *Stop) {
 }
 
 // emit reports an event of this session.
-func (s *session) emit(b event.Body) { s.Log.Emit(s.origin(), b) }
+func (s *session) emit(b event.Body) { s.tell(s.origin(), b) }
 
 // origin is whose the session's events are. From any line of a child the tree
 // can be rebuilt.
 func (s *session) origin() event.Origin {
-	o := event.Origin{SessionID: s.id, Turn: s.turn}
+	o := event.Origin{SessionID: s.id, Turn: s.turn, ItemID: s.itemID()}
 	if s.parent != nil {
 		o.ParentSessionID, o.Agent = s.parent.id, s.agent
 	}

@@ -47,13 +47,6 @@ const heartbeatEvery = 15 * time.Second
 // stopWall, which comes later, ends the clock of the whole run.
 func (r *run) watchLimits(ctx context.Context) (quiet, stopWall func()) {
 	r.waiting.active = r.Now()
-	r.Log.Subscribe(event.TopicAll, func(e event.Event) {
-		if _, beat := e.Body.(event.HeartbeatEvent); !beat {
-			r.waiting.mu.Lock()
-			r.waiting.active = e.Time
-			r.waiting.mu.Unlock()
-		}
-	})
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { every(ctx, time.Second, r.beat) })
@@ -113,7 +106,7 @@ func (r *run) beat() {
 	if on == "" {
 		on = "none"
 	}
-	r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.HeartbeatEvent{
+	r.tell(r.self(), event.HeartbeatEvent{
 		WaitingOn: on, ElapsedMS: now.Sub(since).Milliseconds(), ToolCallID: callID,
 	})
 }

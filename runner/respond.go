@@ -225,7 +225,7 @@ func (s *session) messageID() string {
 func (r *run) newCallID(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !harmlessID(id) {
+	if !harmlessID(id) || r.Row != nil && len(id) > maxRowCallID {
 		id = "call_" + strconv.Itoa(len(r.callIDs)+1)
 	}
 	unique := id
@@ -233,8 +233,16 @@ func (r *run) newCallID(id string) string {
 		unique = id + "_" + strconv.Itoa(n)
 	}
 	r.callIDs[unique] = true
+	if r.Row != nil {
+		// Other rows of the same run have calls of the same names.
+		unique += fmt.Sprintf("_r%da%d", r.Row.Index+1, r.Row.Attempt)
+	}
 	return unique
 }
+
+// maxRowCallID leaves room for the number of the row: providers take ids of at
+// most 64 bytes.
+const maxRowCallID = 40
 
 // harmlessID admits what providers really send; anything else could be made to
 // look like something it is not.

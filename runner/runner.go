@@ -87,6 +87,21 @@ type Options struct {
 	Stopped func()
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Row makes the agent one of many that work on the rows of a list job, in
+	// one run that they share; nil is an agent that has the run for itself.
+	Row *Row
+}
+
+// Row says which row of a list job an agent works on.
+type Row struct {
+	ItemID string
+	// Index is the row's place in the table, from 0; Attempt counts from 1.
+	Index, Attempt int
+	// Values are what the script model can fill in.
+	Values map[string]string
+	// Budget is asked whether the job can pay for more, with what the row has
+	// cost so far in US dollars; nil never says no.
+	Budget func(cost float64) *Stop
 }
 
 // run is the state that all sessions of one run share.
@@ -114,7 +129,8 @@ type run struct {
 // Run runs one agent to its end, or until ctx is cancelled: with a *Stop as
 // its cause, the outcome is that stop. It emits run.started first and the
 // session's events after it; run.finished is left to Finish, so that the
-// caller can add what happens in between.
+// caller can add what happens in between. The run of a row is announced and
+// finished by its job.
 func Run(ctx context.Context, o Options) (out Outcome) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -133,10 +149,16 @@ func Run(ctx context.Context, o Options) (out Outcome) {
 	r := &run{Options: o, started: o.Now(), cancel: cancel, callIDs: map[string]bool{}}
 	r.outcome.ToolCalls = map[string]int{}
 	r.chooseTools()
-	r.listenForRequests()
+	defer r.listenForRequests()()
+	if o.Row != nil {
+		ctx = model.WithScriptValues(ctx, o.Row.Values)
+		defer o.Model.Forget(o.SessionID)
+	}
 	stopWatching, stopWall := r.watchLimits(ctx)
 	defer stopWall()
-	r.announce()
+	if o.Row == nil {
+		r.announce()
+	}
 
 	s := r.newSession(ctx)
 	stop := s.guardedRun(ctx)
@@ -173,6 +195,37 @@ func (r *run) answerable(spec tools.Spec) bool {
 	return r.canAsk() || len(r.Answers) > 0 && !spec.Permits
 }
 
+// Announce emits the run.started of a run whose agents are the rows of a job.
+func Announce(o Options) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	r := &run{Options: o}
+	r.Started.DryRun = o.DryRun
+	r.chooseTools()
+	r.announce()
+}
+
+// tell emits an event and notes that the run is alive.
+func (r *run) tell(o event.Origin, b event.Body) {
+	if _, beat := b.(event.HeartbeatEvent); !beat {
+		r.waiting.mu.Lock()
+		r.waiting.active = r.Now()
+		r.waiting.mu.Unlock()
+	}
+	r.Log.Emit(o, b)
+}
+
+// self is whose the events of the run itself are.
+func (r *run) self() event.Origin { return event.Origin{SessionID: r.SessionID, ItemID: r.itemID()} }
+
+func (r *run) itemID() string {
+	if r.Row == nil {
+		return ""
+	}
+	return r.Row.ItemID
+}
+
 func (r *run) announce() {
 	e := r.Started
 	e.Limits = r.Limits.event()
@@ -183,9 +236,9 @@ func (r *run) announce() {
 	for _, i := range r.Instructions {
 		e.Instructions = append(e.Instructions, event.FileRef{Path: i.Path, SHA256: i.SHA256})
 	}
-	r.Log.Emit(event.Origin{SessionID: r.SessionID}, e)
+	r.tell(r.self(), e)
 	for _, n := range r.Notices {
-		r.Log.Emit(event.Origin{SessionID: r.SessionID}, n)
+		r.tell(r.self(), n)
 	}
 }
 
@@ -235,7 +288,7 @@ func (r *run) crashed(p any) *Stop {
 		Code: "panic", Message: fmt.Sprint("drover has a bug: ", p),
 		Fix: "report it with the session file; the work so far is kept",
 	}}
-	r.Log.Emit(event.Origin{SessionID: r.SessionID}, event.ErrorEvent{
+	r.tell(r.self(), event.ErrorEvent{
 		Code: "panic", Message: stop.Err.Message, Fatal: true,
 		Details: map[string]any{"stack": string(debug.Stack())},
 	})

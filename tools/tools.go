@@ -129,6 +129,9 @@ type Result struct {
 	Refusals []sandbox.Refusal
 	// Artifact is the full output, if it was kept in a file.
 	Artifact *event.Artifact
+	// Final says that the agent's work is done with this call: the model is
+	// not asked again.
+	Final bool
 }
 
 // Wants is what a call asks for beyond the sandbox of the run. It is granted by

@@ -12,6 +12,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,7 @@ type Log struct {
 	opts   Options
 	seq    int64
 	sinks  []*attached
-	subs   map[Topic][]func(Event)
+	subs   map[Topic][]*func(Event)
 	closed bool
 	// last is when the latest event was emitted.
 	last time.Time
@@ -142,7 +143,7 @@ func New(o Options) *Log {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	l := &Log{opts: o, subs: map[Topic][]func(Event){}, last: o.Now()}
+	l := &Log{opts: o, subs: map[Topic][]*func(Event){}, last: o.Now()}
 	l.lastEmit.Store(l.last.UnixNano())
 	return l
 }
@@ -157,12 +158,17 @@ func (l *Log) Attach(a Attachment) {
 	l.sinks = append(l.sinks, &attached{Attachment: a})
 }
 
-// Subscribe calls fn for every event of the topic, in order, from then on. fn
-// runs inside Emit: it must be quick and must not call the log.
-func (l *Log) Subscribe(t Topic, fn func(Event)) {
+// Subscribe calls fn for every event of the topic, in order, from then on and
+// until cancel. fn runs inside Emit: it must be quick and must not call the log.
+func (l *Log) Subscribe(t Topic, fn func(Event)) (cancel func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.subs[t] = append(l.subs[t], fn)
+	l.subs[t] = append(l.subs[t], &fn)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.subs[t] = slices.DeleteFunc(l.subs[t], func(f *func(Event)) bool { return f == &fn })
+	}
 }
 
 // LastEmit is when the latest event was emitted. It never waits.
@@ -298,10 +304,10 @@ func (l *Log) deliver(e Event, failures []failure) []failure {
 	clear(l.sinks[len(kept):])
 	l.sinks = kept
 	for _, fn := range l.subs[TopicOf(e.Body)] {
-		fn(e)
+		(*fn)(e)
 	}
 	for _, fn := range l.subs[TopicAll] {
-		fn(e)
+		(*fn)(e)
 	}
 	return failures
 }

@@ -87,6 +87,14 @@ type OpenedModel struct {
 	Free bool
 }
 
+// Forget tells the provider that a session has ended, for providers that keep
+// something about each.
+func (m *OpenedModel) Forget(sessionID string) {
+	if p, ok := m.Provider.(interface{ forget(session string) }); ok {
+		p.forget(sessionID)
+	}
+}
+
 // Clocks bound the waits of one response; 0 means no bound.
 type Clocks struct {
 	// FirstByte bounds the time until the response has begun.

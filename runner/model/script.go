@@ -131,6 +131,13 @@ func (p *script) take(ctx context.Context, req *Request) (*scriptTurn, *Error) {
 	return p.fill(s, l, given), nil
 }
 
+// forget drops what is known of a session that has ended.
+func (p *script) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sessions, id)
+}
+
 func (p *script) session(id string) *scriptSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
