@@ -360,7 +360,7 @@ func (a *app) openSession(ctx context.Context, p *prepared, o *runOptions, s set
 	if s.ephemeral {
 		if s.isolate != "" && s.isolate != "none" {
 			return &fault.Error{Code: "usage", What: "an isolated run cannot be ephemeral", Why: "its copy is kept with the session",
-				Fix: "leave out --ephemeral, or set isolate: none", Exit: fault.Usage}
+				Fix: "leave out --ephemeral, or use --isolate none", Exit: fault.Usage}
 		}
 		p.session = session.Ephemeral(session.NewID())
 		return nil

@@ -32,7 +32,7 @@ type runOptions struct {
 	addDirs, policies                  []string
 	allow, ask, deny                   []string
 	trustProject, yolo, network        bool
-	onAsk, onDeny, sandbox             string
+	onAsk, onDeny, sandbox, isolate    string
 	approvals                          approvalOptions
 	maxDenials, maxTurns, maxToolCalls int
 	maxTokens                          int64
@@ -92,6 +92,7 @@ func (o *runOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.onDeny, "on-deny", "", "whether a refusal counts: continue, report or fail")
 	f.IntVar(&o.maxDenials, "max-denials", 0, "end the run at this many refusals (default 5)")
 	f.StringVar(&o.sandbox, "sandbox", "", "read-only, workspace-write or off (default workspace-write)")
+	f.StringVar(&o.isolate, "isolate", "", "work in a copy of the folder and keep what changed as a patch: none, copy or worktree (default none)")
 	f.BoolVar(&o.network, "network", false, "give commands the network")
 	f.BoolVar(&o.yolo, "yolo", false, "allow everything that no rule denies")
 	f.StringVar(&o.format, "format", "auto", "what stdout carries: "+formatNames())
@@ -129,6 +130,7 @@ func (o *runOptions) checkValues() error {
 		{"on-ask", o.onAsk, []string{"", "deny", "fail", "defer", "approver"}},
 		{"on-deny", o.onDeny, []string{"", "continue", "report", "fail"}},
 		{"sandbox", o.sandbox, []string{"", "read-only", "workspace-write", "off"}},
+		{"isolate", o.isolate, []string{"", "none", "copy", "worktree"}},
 		{"mode", o.mode, []string{"", "default", "plan"}},
 		{"format", o.format, append([]string{"auto"}, output.Names()...)},
 		{"events", o.events, []string{"core", "default", "full"}},

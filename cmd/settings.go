@@ -51,7 +51,7 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 		model:     cmp.Or(o.model, env.Model, task.Model, cfg.Model),
 		addDirs:   append(append([]string(nil), task.AddDirs...), absolute(o.addDirs)...),
 		sandbox:   cmp.Or(o.sandbox, env.Sandbox, task.Sandbox, cfg.Sandbox, "workspace-write"),
-		isolate:   task.Isolate,
+		isolate:   cmp.Or(o.isolate, task.Isolate),
 		mode:      cmp.Or(runner.Mode(o.mode), task.Mode, runner.ModeDefault),
 		ephemeral: o.ephemeral || cfg.Ephemeral,
 		onAsk:     cmp.Or(o.onAsk, cfg.OnAsk), onDeny: cmp.Or(o.onDeny, cfg.OnDeny),
