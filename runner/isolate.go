@@ -1,17 +1,12 @@
 package runner
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"drover/output/event"
 	"drover/output/fault"
@@ -26,22 +21,16 @@ type Isolation struct {
 	// Source is the folder the run was started for, Dir the one in which it
 	// works. Both are absolute.
 	Source, Dir string
-	// Skipped are paths in Source that a copy does not have: sockets, pipes,
-	// devices, and a .git that leads to another folder.
+	// Skipped names what the place does not have of what Source has: sockets,
+	// pipes, devices and a .git that leads to another folder in a copy,
+	// submodules and filtered contents (Git LFS) in a worktree.
 	Skipped []string
 
+	// place is the folder that was made; Dir is it, or lies in it.
+	place string
+	// admin is the folder in which git keeps a worktree's state.
+	admin    string
 	snapshot *tree.Snapshot
-}
-
-// recordSuffix is added to the folder's name for a file beside it that says
-// what must be done to remove it. It lies beside the folder because an agent
-// can change everything inside.
-const recordSuffix = ".json"
-
-// isolationRecord is the content of that file.
-type isolationRecord struct {
-	Mode   string `json:"mode"`
-	Source string `json:"source"`
 }
 
 // Isolate makes a place to work in. Mode none is src itself. Mode copy copies
@@ -53,7 +42,8 @@ type isolationRecord struct {
 //
 // Diff compares with the state right after the copy, whose contents are kept in
 // a file without a name until Close. That costs once more the size of the
-// folder, but the diff is true even if src changes during the run.
+// folder, but the diff is true even if src changes during the run. For many
+// places of one folder, an Isolator keeps the contents once.
 func Isolate(ctx context.Context, mode, src, dst string) (*Isolation, error) {
 	i := &Isolation{Mode: mode, Source: src, Dir: src}
 	var err error
@@ -62,15 +52,17 @@ func Isolate(ctx context.Context, mode, src, dst string) (*Isolation, error) {
 		i.Mode = "none"
 		return i, nil
 	case "copy":
-		err = i.copyTo(ctx, dst)
+		err = i.copyFrom(ctx, src, dst)
 	case "worktree":
-		err = i.addWorktree(ctx, dst)
+		var r *gitRepo
+		if r, err = openRepository(ctx, src); err == nil {
+			err = i.addWorktree(ctx, r, dst)
+		}
 	default:
-		return nil, &fault.Error{Code: "isolate", What: fmt.Sprintf("isolate %q is not known", mode),
-			Fix: "use one of: none, copy, worktree", Exit: fault.Config}
+		return nil, unknownMode(mode)
 	}
 	if err == nil {
-		i.snapshot, err = tree.Take(ctx, i.Dir, dst+".base")
+		i.snapshot, err = tree.Take(ctx, i.Dir, dst+scratchSuffix)
 	}
 	if err != nil {
 		// The first error is the one that is told; what is left goes with the
@@ -79,6 +71,11 @@ func Isolate(ctx context.Context, mode, src, dst string) (*Isolation, error) {
 		return nil, isolateFault(src, err)
 	}
 	return i, nil
+}
+
+func unknownMode(mode string) error {
+	return &fault.Error{Code: "isolate", What: fmt.Sprintf("isolate %q is not known", mode),
+		Fix: "use one of: none, copy, worktree", Exit: fault.Config}
 }
 
 func isolateFault(src string, err error) error {
@@ -109,8 +106,23 @@ func (i *Isolation) Close() error {
 	return i.snapshot.Close()
 }
 
-func (i *Isolation) copyTo(ctx context.Context, dst string) error {
-	src, err := filepath.EvalSymlinks(i.Source)
+// Remove takes the place away at once: its folder, what git keeps of a
+// worktree, and what Diff needs. It works on whatever an agent has made of the
+// place, and goes on even if ctx ends. Mode none stays as it is. No process may
+// work in the place any more.
+func (i *Isolation) Remove(ctx context.Context) error {
+	closing := i.Close()
+	if i.place == "" {
+		return closing
+	}
+	ctx = context.WithoutCancel(ctx)
+	err := removePlace(ctx, i.place, i.admin)
+	return errors.Join(closing, err)
+}
+
+// copyFrom copies a folder to dst.
+func (i *Isolation) copyFrom(ctx context.Context, from, dst string) error {
+	src, err := filepath.EvalSymlinks(from)
 	if err != nil {
 		return fmt.Errorf("find folder: %w", err)
 	}
@@ -123,7 +135,7 @@ func (i *Isolation) copyTo(ctx context.Context, dst string) error {
 			Why: "drover's state folder, where the copy would be, lies inside it",
 			Fix: "set XDG_STATE_HOME to a folder outside, or run in a sub-folder", Exit: fault.Environment}
 	}
-	if err := writeRecord(dst, isolationRecord{Mode: "copy", Source: src}); err != nil {
+	if err := i.claim(dst, isolationRecord{Mode: "copy", Source: src}); err != nil {
 		return err
 	}
 	i.Dir = dst
@@ -131,98 +143,36 @@ func (i *Isolation) copyTo(ctx context.Context, dst string) error {
 	return err
 }
 
-func (i *Isolation) addWorktree(ctx context.Context, dst string) error {
-	top, err := git(ctx, i.Source, "rev-parse", "--show-toplevel")
-	if err != nil {
-		return &fault.Error{Code: "isolate", What: fmt.Sprintf("a worktree of %q cannot be made", i.Source), Why: err.Error(),
-			Fix: "use isolate: copy, or run in a git repository with git installed", Exit: fault.Environment, Err: err}
+// claim writes the record of a place that does not exist yet.
+func (i *Isolation) claim(dst string, r isolationRecord) error {
+	if _, err := os.Lstat(dst); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = &fs.PathError{Op: "isolate", Path: dst, Err: fs.ErrExist}
+		}
+		return fmt.Errorf("make place: %w", err)
 	}
-	prefix, err := git(ctx, i.Source, "rev-parse", "--show-prefix")
-	if err != nil {
+	if err := writeRecord(dst, r); err != nil {
 		return err
 	}
-	if err := writeRecord(dst, isolationRecord{Mode: "worktree", Source: top}); err != nil {
+	i.place = dst
+	return nil
+}
+
+// addWorktree makes a worktree of the repository at dst.
+func (i *Isolation) addWorktree(ctx context.Context, r *gitRepo, dst string) error {
+	if err := i.claim(dst, isolationRecord{Mode: "worktree", Source: r.top, Common: r.common}); err != nil {
 		return err
 	}
-	if _, err := git(ctx, top, "worktree", "add", "--detach", "--quiet", dst, "HEAD"); err != nil {
-		return &fault.Error{Code: "isolate", What: fmt.Sprintf("a worktree of %q cannot be made", top), Why: err.Error(),
+	var err error
+	i.admin, err = r.addWorktree(ctx, dst)
+	if err != nil {
+		return &fault.Error{Code: "isolate", What: fmt.Sprintf("a worktree of %q cannot be made", r.top), Why: err.Error(),
 			Fix: "use isolate: copy", Exit: fault.Environment, Err: err}
 	}
-	i.Dir = filepath.Join(dst, filepath.FromSlash(prefix))
+	i.Skipped = r.lacking(ctx, dst)
+	i.Dir = filepath.Join(dst, filepath.FromSlash(r.prefix))
 	if _, err := os.Stat(i.Dir); err != nil {
 		return fmt.Errorf("find folder in the last commit: %w", err)
 	}
 	return nil
-}
-
-func writeRecord(dst string, r isolationRecord) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode isolation record: %w", err)
-	}
-	if err := os.WriteFile(dst+recordSuffix, data, 0o600); err != nil {
-		return fmt.Errorf("write isolation record: %w", err)
-	}
-	return nil
-}
-
-// RemoveIsolation undoes what Isolate did at dst outside of it: a worktree is
-// taken out of its repository. The folder of a copy stays, for whoever removes
-// the session. Where there was no isolation it does nothing.
-func RemoveIsolation(ctx context.Context, dst string) error {
-	data, err := os.ReadFile(dst + recordSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read isolation record: %w", err)
-	}
-	var r isolationRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("read isolation record: %w", err)
-	}
-	if r.Mode != "worktree" {
-		return nil
-	}
-	if _, err := os.Stat(r.Source); errors.Is(err, fs.ErrNotExist) {
-		return nil // the repository is gone, and its list of worktrees with it
-	}
-	// The folder's own .git is not asked for the repository: an agent may have
-	// changed it, and git obeys the config that it leads to. What is left in the
-	// folder goes first, so that git has nothing to refuse.
-	if err := tree.Remove(dst); err != nil {
-		return fmt.Errorf("remove worktree: %w", err)
-	}
-	if _, err := git(ctx, r.Source, "worktree", "prune"); err != nil {
-		return fmt.Errorf("remove worktree: %w", err)
-	}
-	return nil
-}
-
-// gitWait bounds how long git may keep its output open after its end.
-const gitWait = 5 * time.Second
-
-// git runs git in dir and returns its output without the last newline. It runs
-// no hook, asks nobody, and is not led elsewhere by variables that git sets for
-// its own hooks.
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	args = append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	cmd.WaitDelay = gitWait
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "GIT_") {
-			cmd.Env = append(cmd.Env, entry)
-		}
-	}
-	cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
-	var out, problem bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problem
-	if err := cmd.Run(); err != nil {
-		if text := strings.TrimSpace(problem.String()); text != "" {
-			return "", fmt.Errorf("git: %s", cutTo(firstLine(text), 300))
-		}
-		return "", fmt.Errorf("run git: %w", err)
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
 }

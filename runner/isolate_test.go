@@ -13,7 +13,7 @@ import (
 
 // repository makes a git repository with one commit of f and sub/g, and a file
 // that is not committed.
-func repository(t *testing.T) string {
+func repository(t testing.TB) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")

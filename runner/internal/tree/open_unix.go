@@ -27,11 +27,12 @@ type mark struct {
 	mode      uint32
 }
 
-func markOf(path string) (mark, bool) {
+// markOf returns the mark of the file at path, the zero mark if there is none.
+func markOf(path string) mark {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
-		return mark{}, false
+		return mark{}
 	}
 	sec, nsec := st.Ctim.Unix()
-	return mark{inode: uint64(st.Ino), sec: sec, nsec: nsec, size: st.Size, mode: uint32(st.Mode)}, true
+	return mark{inode: uint64(st.Ino), sec: sec, nsec: nsec, size: st.Size, mode: uint32(st.Mode)}
 }

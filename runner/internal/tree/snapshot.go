@@ -27,10 +27,14 @@ const (
 type Snapshot struct {
 	dir     string
 	entries map[string]entry
+	// marks holds the mark of each entry's file in dir, by the entry's number.
+	marks []mark
 	// pack holds the contents of all files one after another. Its file has no
 	// name, so that nothing is left of it after a crash.
 	pack *os.File
-	size int64
+	// borrowed tells that the pack belongs to another snapshot.
+	borrowed bool
+	size     int64
 	// settled is the time up to which marks can be trusted.
 	settled time.Time
 }
@@ -45,8 +49,8 @@ type entry struct {
 	// is its hash then.
 	offset int64
 	sum    [sha256.Size]byte
-	mark   mark
-	marked bool
+	// number is the place in Snapshot.marks.
+	number int
 }
 
 // Take remembers the tree at dir. scratch is a path beside it for a file that
@@ -74,8 +78,44 @@ func Take(ctx context.Context, dir, scratch string) (*Snapshot, error) {
 	return s, nil
 }
 
-// Close frees what the snapshot keeps.
-func (s *Snapshot) Close() error { return s.pack.Close() }
+// At is the same state of another tree, made from the first one: it shares what
+// s keeps, reads no content, and must not be used after s is closed. It is nil
+// if the tree at dir has other files, or files of other kinds, sizes, links or
+// executable bits. That files of one size hold the same, the caller must know.
+func (s *Snapshot) At(ctx context.Context, dir string) (*Snapshot, error) {
+	at := &Snapshot{dir: dir, entries: s.entries, marks: make([]mark, len(s.marks)), pack: s.pack, borrowed: true}
+	found, other := 0, false
+	err := walk(ctx, dir, func(rel, path string, info fs.FileInfo) error {
+		now, ok, err := describe(path, info)
+		if err != nil || !ok {
+			return err
+		}
+		e, known := s.entries[rel]
+		if !known || e.link != now.link || e.exec != now.exec || e.target != now.target || e.size != now.size {
+			other = true
+			return fs.SkipAll
+		}
+		found++
+		at.marks[e.number] = markOf(path)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take snapshot: %w", err)
+	}
+	if other || found != len(s.entries) {
+		return nil, nil
+	}
+	at.settled = time.Now().Add(-tick)
+	return at, nil
+}
+
+// Close frees what the snapshot keeps of its own.
+func (s *Snapshot) Close() error {
+	if s.borrowed {
+		return nil
+	}
+	return s.pack.Close()
+}
 
 // walk visits everything in dir but folders and what is named .git.
 func walk(ctx context.Context, dir string, visit func(rel, path string, info fs.FileInfo) error) error {
@@ -114,15 +154,20 @@ func walk(ctx context.Context, dir string, visit func(rel, path string, info fs.
 // take remembers one file or link; false is something else.
 func (s *Snapshot) take(path string, info fs.FileInfo) (entry, bool, error) {
 	e, ok, err := describe(path, info)
-	if err != nil || !ok || e.link {
+	if err != nil || !ok {
 		return e, ok, err
+	}
+	e.number = len(s.marks)
+	s.marks = append(s.marks, mark{})
+	if e.link {
+		return e, true, nil
 	}
 	f, err := openPlain(path)
 	if err != nil {
 		return e, false, err
 	}
 	defer f.Close()
-	e.mark, e.marked = markOf(path)
+	s.marks[e.number] = markOf(path)
 	if e.size > maxShown {
 		e.offset = -1
 		e.sum, err = hash(f)
@@ -180,7 +225,7 @@ func (s *Snapshot) unchanged(path string, old, now entry) (bool, error) {
 	if old.link || now.link {
 		return old.link == now.link && old.target == now.target, nil
 	}
-	if m, ok := markOf(path); ok && old.marked && m == old.mark && time.Unix(m.sec, m.nsec).Before(s.settled) {
+	if m := markOf(path); m != (mark{}) && m == s.marks[old.number] && time.Unix(m.sec, m.nsec).Before(s.settled) {
 		return true, nil
 	}
 	if old.size != now.size {

@@ -1,10 +1,11 @@
 // Package tree copies a folder and tells later what has changed in it.
 //
 // Copy makes a copy of a whole tree. Take remembers the state of a tree in a
-// Snapshot, and Snapshot.Diff gives everything that has changed since as a
-// patch that git apply takes, and as a list. A snapshot keeps the content of
-// what it saw, so that its diff is true whatever happens to the folder that was
-// copied. Both follow no symbolic link and open nothing but plain files. What
+// Snapshot, Snapshot.At makes the same snapshot for another copy of the tree
+// without reading it, and Snapshot.Diff gives everything that has changed since
+// as a patch that git apply takes, and as a list. A snapshot keeps the content
+// of what it saw, so that its diff is true whatever happens to the folder that
+// was copied. All follow no symbolic link and open nothing but plain files. What
 // git cannot say is not in a diff: empty folders, times, owners, and modes
 // besides the executable bit. Whatever is named .git is left out of snapshots.
 package tree
