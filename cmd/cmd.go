@@ -48,6 +48,8 @@ type app struct {
 	screen output.Screen
 	// terminal is the one that the process belongs to, once it was needed.
 	terminal *os.File
+	// job are the flags of the list job that the run is, nil if it is none.
+	job *jobOptions
 	// run are the flags of run, as far as they could be read: the last line of
 	// a run that could not start goes where they say.
 	run runOptions
@@ -108,10 +110,17 @@ func Main(args []string, stdin, stdout, stderr *os.File) int {
 // isRun tells whether the command line asks for a run, whose stream must have
 // a last line whatever goes wrong.
 func isRun(args []string) bool {
+	var words []string
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
-			return arg == "run"
+			words = append(words, arg)
 		}
+	}
+	switch {
+	case len(words) > 0 && words[0] == "run":
+		return true
+	case len(words) > 1 && words[0] == "jobs":
+		return words[1] == "run" || words[1] == "retry" || words[1] == "worker"
 	}
 	return false
 }

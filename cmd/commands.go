@@ -6,6 +6,7 @@ import "github.com/spf13/cobra"
 func commands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		newRunCmd(a),
+		newJobsCmd(a),
 		newPolicyCmd(a),
 		newEventsCmd(a),
 		newSchemaCmd(a),

@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +26,29 @@ func (p *pairs) Set(text string) error {
 
 // Type is what stands for the value in help texts.
 func (p *pairs) Type() string { return "KEY=VALUE" }
+
+// Append, Replace and GetSlice make the pairs known to whoever copies flags.
+func (p *pairs) Append(text string) error { return p.Set(text) }
+
+// Replace sets the pairs anew.
+func (p *pairs) Replace(texts []string) error {
+	*p = nil
+	for _, text := range texts {
+		if err := p.Set(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GetSlice returns the pairs as they are written on a command line.
+func (p *pairs) GetSlice() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(*p)) {
+		out = append(out, key+"="+(*p)[key])
+	}
+	return out
+}
 
 // String is the default in help texts, which is none.
 func (p *pairs) String() string { return "" }

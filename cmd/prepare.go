@@ -57,10 +57,12 @@ const graceOfCommands = 2 * time.Second
 
 // inputs are what the user gave, read and checked.
 type inputs struct {
-	task     *runner.Task
-	prompt   string
-	source   event.PromptSource
-	cwd      string
+	task   *runner.Task
+	prompt string
+	source event.PromptSource
+	cwd    string
+	// caller is the folder of whoever called drover.
+	caller   string
 	config   *config.Config
 	settings settings
 	policy   *policy.Policy
@@ -77,11 +79,10 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 	if in.prompt, in.source, err = a.prompt(ctx, o, in.task); err != nil {
 		return in, err
 	}
-	caller, err := os.Getwd()
-	if err != nil {
+	if in.caller, err = os.Getwd(); err != nil {
 		return in, &fault.Error{Code: "cwd", What: "the current folder cannot be used", Why: osReason(err), Exit: fault.Environment, Err: err}
 	}
-	if in.cwd, err = workingFolder(caller, o, in.task); err != nil {
+	if in.cwd, err = workingFolder(in.caller, o, in.task); err != nil {
 		return in, err
 	}
 	if in.config, err = a.loadConfig(o, in.cwd); err != nil {
@@ -105,7 +106,7 @@ func (a *app) readInputs(ctx context.Context, o *runOptions) (in inputs, err err
 		return in, err
 	}
 	if in.model, err = interruptible(ctx, func() (*model.OpenedModel, error) {
-		return a.openModel(in.settings.model, in.config, caller)
+		return a.openModel(in.settings.model, in.config, in.caller)
 	}); err != nil {
 		return in, err
 	}
@@ -131,6 +132,10 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	in, err := a.readInputs(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if a.job != nil {
+		a.job.isolate, in.settings.isolate = in.settings.isolate, "none" // its rows work elsewhere
+		a.job.inputs = in
 	}
 	if err := a.openSession(ctx, p, o, in.settings, in.cwd); err != nil {
 		return nil, err
@@ -333,6 +338,9 @@ func absFrom(base, path string) string {
 }
 
 func (a *app) openModel(id string, cfg *config.Config, caller string) (*model.OpenedModel, error) {
+	if id == "" && a.job != nil && a.job.worker {
+		return &model.OpenedModel{Provider: perJob{}, Model: "job", ID: "job"}, nil
+	}
 	if id == "" {
 		return nil, &fault.Error{Code: "no_model", What: "no model is given",
 			Fix: "name one with --model provider/model, DROVER_MODEL, or model: in the config", Exit: fault.Config}

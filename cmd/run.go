@@ -181,6 +181,17 @@ func oneOf(flag, got string, known []string) error {
 // runRun runs one agent. It returns an error only for a run that could not
 // start; after that the outcome speaks, and the error is the exit code.
 func (a *app) runRun(ctx context.Context) (err error) {
+	return a.runWith(ctx, func(_ context.Context, p *prepared) (work, error) {
+		return func(ctx context.Context) runner.Outcome { return runner.Run(ctx, p.options) }, nil
+	})
+}
+
+// work is what a run does between its first and its last line.
+type work func(ctx context.Context) runner.Outcome
+
+// runWith prepares a run, lets open find out what is to be done, and does it.
+// What open returns an error for has not begun.
+func (a *app) runWith(ctx context.Context, open func(ctx context.Context, p *prepared) (work, error)) (err error) {
 	o := &a.run
 	if err := o.checkValues(); err != nil {
 		return err
@@ -197,16 +208,29 @@ func (a *app) runRun(ctx context.Context) (err error) {
 	}
 	defer p.release()
 	keepPrivate()
+	do, err := open(ctx, p)
+	if stop := s.cause(); stop != nil && do == nil {
+		err = stop
+	}
+	if err != nil {
+		p.release()
+		a.forget(p.session, p.newSession)
+		return err
+	}
 	s.begin(p)
 	if a.screen != nil {
 		defer watchStops(a.screen)()
 	}
-	if wall := p.options.Limits.Wall; wall > 0 {
+	wall := p.options.Limits.Wall
+	if a.job != nil {
+		wall = a.job.maxRuntime
+	}
+	if wall > 0 {
 		// The runner keeps the limit; after the agent's end, too, no reader is
 		// waited for any longer.
 		defer time.AfterFunc(wall, s.arm).Stop()
 	}
-	outcome := a.guardedRun(ctx, p)
+	outcome := a.guardedRun(ctx, p, do)
 	ran := outcome
 	p.outcome.Store(&ran)
 	a.conclude(p, &outcome)
@@ -236,7 +260,7 @@ func (p *prepared) lateFailure(code fault.Exit) fault.Exit {
 }
 
 // guardedRun runs the agent and turns a panic outside the loop into its end.
-func (a *app) guardedRun(ctx context.Context, p *prepared) (out runner.Outcome) {
+func (a *app) guardedRun(ctx context.Context, p *prepared, do work) (out runner.Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			out = runner.Outcome{SessionID: p.options.SessionID, End: runner.Stop{
@@ -245,7 +269,7 @@ func (a *app) guardedRun(ctx context.Context, p *prepared) (out runner.Outcome) 
 			}}
 		}
 	}()
-	return runner.Run(ctx, p.options)
+	return do(ctx)
 }
 
 // conclude does what comes between the agent's end and the last line, then

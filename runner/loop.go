@@ -129,6 +129,12 @@ func (s *session) finalAnswer(ctx context.Context, text string) (event.TurnInput
 			Code: "empty_answer", Message: "the model ended without calls and without an answer",
 		}}
 	}
+	if s.Row != nil && s.Row.Missing != nil {
+		if missing := s.Row.Missing(); missing != "" {
+			s.say("user", missing)
+			return "retry", nil
+		}
+	}
 	if s.Mode != ModePlan {
 		if next, stop := s.matchSchema(text); next != "" || stop != nil {
 			return next, stop

@@ -102,6 +102,9 @@ type Row struct {
 	// Budget is asked whether the job can pay for more, with what the row has
 	// cost so far in US dollars; nil never says no.
 	Budget func(cost float64) *Stop
+	// Missing is asked at a final answer what is still missing; the agent is
+	// told, unless it is "".
+	Missing func() string
 }
 
 // run is the state that all sessions of one run share.

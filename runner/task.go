@@ -59,6 +59,8 @@ type Task struct {
 	AddDirs      []string
 	// Tools are the dynamic tools, checked.
 	Tools []tools.Dynamic
+	// Job makes the task a list job; nil is one run.
+	Job *TaskJob
 
 	src    strict.Source
 	params map[string]string
@@ -124,7 +126,7 @@ func (t *Task) read(root strict.Value, data []byte, params map[string]string) er
 		"params":      func(v strict.Value) error { declared = v; return nil },
 		"policy":      func(v strict.Value) error { return t.readPolicy(v, data) },
 	}
-	for _, group := range []strict.Keys{t.runKeys(), t.checkKeys(), absentKeys()} {
+	for _, group := range []strict.Keys{t.runKeys(), t.checkKeys()} {
 		for name, read := range group {
 			keys[name] = read
 		}
@@ -164,6 +166,7 @@ func (t *Task) runKeys() strict.Keys {
 		"limits":   func(v strict.Value) error { return v.Each(t.Limits.keys()) },
 		"add_dirs": t.readAddDirs,
 		"tools":    t.readTools,
+		"job":      t.readJob,
 		"mode": func(v strict.Value) error {
 			mode, err := v.OneOf(string(ModeDefault), string(ModePlan))
 			t.Mode = Mode(mode)
@@ -220,14 +223,8 @@ func (l *Limits) keys() strict.Keys {
 	}
 }
 
-// absentKeys read keys whose features this version lacks. Values that ask for
-// nothing are fine; everything else must not be passed over in silence.
-func absentKeys() strict.Keys {
-	return strict.Keys{
-		"job": absent("list jobs in task files"),
-	}
-}
-
+// absent reads a key whose feature this version lacks. A value that asks for
+// nothing is fine; everything else must not be passed over in silence.
 func absent(feature string) func(strict.Value) error {
 	return func(v strict.Value) error {
 		if v.IsNull() || (v.IsMap() || v.IsList()) && v.Len() == 0 {

@@ -165,7 +165,7 @@ func TestTaskThatCannotBeUsedSaysWhy(t *testing.T) {
 		{"tool address", "version: 1\ntools: [{name: a, description: x, url: 'http://example.com'}]", "the url must begin with https://"},
 		{"tool address with a password", "version: 1\ntools: [{name: a, description: x, url: 'https://u:p@example.com'}]", "the url holds a user or a password"},
 		{"secret in a header", "version: 1\ntools: [{name: a, description: x, url: 'https://y', headers: {Authorization: Bearer abc}}]", "must be the name of an environment variable"},
-		{"job", "version: 1\njob: {csv: x}", "this version of drover has no list jobs in task files"},
+		{"job", "version: 1\njob: {sorce: x}", `unknown key "sorce", did you mean "source"?`},
 		{"missing prompt file", "version: 1\nprompt_file: nope.md", `prompt file "nope.md" cannot be used: no such file or directory`},
 		{"latin-1", "version: 1\nprompt: \xe4", "line 2: it is not UTF-8 text"},
 		{"policy list", "version: 1\npolicy: [a]", "line 2: policy: it must be text, not a list"},
@@ -210,7 +210,7 @@ func TestTaskSchemaKnowsTheKeysOfTheLoader(t *testing.T) {
 	}
 	var task Task
 	known := []string{"version", "prompt", "prompt_file", "params", "policy"}
-	for _, group := range []strict.Keys{task.runKeys(), task.checkKeys(), absentKeys()} {
+	for _, group := range []strict.Keys{task.runKeys(), task.checkKeys()} {
 		known = slices.AppendSeq(known, maps.Keys(group))
 	}
 	slices.Sort(known)
@@ -226,6 +226,10 @@ func TestTaskSchemaKnowsTheKeysOfTheLoader(t *testing.T) {
 	tool := slices.Sorted(maps.Keys(task.toolKeys(&tools.Dynamic{})))
 	if d := cmp.Diff(tool, slices.Sorted(maps.Keys(defs.Defs["tool"].Properties))); d != "" {
 		t.Errorf("keys of a tool (-loader +schema):\n%s", d)
+	}
+	job := slices.Sorted(maps.Keys(task.jobKeys(&TaskJob{})))
+	if d := cmp.Diff(job, slices.Sorted(maps.Keys(schema.Properties["job"].Properties))); d != "" {
+		t.Errorf("keys of a job (-loader +schema):\n%s", d)
 	}
 	limits := slices.Sorted(maps.Keys(task.Limits.keys()))
 	if d := cmp.Diff(limits, slices.Sorted(maps.Keys(schema.Properties["limits"].Properties))); d != "" {

@@ -77,6 +77,11 @@ func Sweep(runID string) int {
 	return ended
 }
 
+// SweepSession ends what the commands of one session have left running.
+func SweepSession(sessionID string) {
+	_, _ = proc.SweepVar(context.Background(), threadVar, sessionID, 0) // as for Sweep
+}
+
 // Kill ends every process of the run without giving it time to clean up. The
 // calls that wait for them then end by themselves.
 func Kill(runID string) {

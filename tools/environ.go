@@ -24,6 +24,9 @@ var plainOutput = map[string]string{
 	"SYSTEMD_PAGER": "cat", "LESS": "FRX", "DROVER_CI": "1",
 }
 
+// threadVar tells every command whose it is.
+const threadVar = "DROVER_THREAD_ID"
+
 // environment is the whole environment of a command in dir, in order of names:
 // what ShellEnvironment leaves of drover's own, then the variables in forced,
 // then the session, then what the sandbox needs inside. Names in Remove are
@@ -43,7 +46,7 @@ func (c Commands) environment(dir string, forced map[string]string, inside []str
 		}
 	}
 	if c.SessionID != "" {
-		vars["DROVER_THREAD_ID"] = c.SessionID
+		vars[threadVar] = c.SessionID
 	}
 	// A stale PWD misleads programs that trust it.
 	vars["PWD"] = dir

@@ -13,15 +13,20 @@ import (
 // skips the grace. It returns how many were ended, and an error when some did
 // not go. It does not touch drover itself.
 func Sweep(ctx context.Context, runID string, grace time.Duration) (int, error) {
-	if runID == "" {
+	return SweepVar(ctx, RunIDVar, runID, grace)
+}
+
+// SweepVar is Sweep for the processes that carry NAME=value in their environment.
+func SweepVar(ctx context.Context, name, value string, grace time.Duration) (int, error) {
+	if value == "" {
 		return 0, nil
 	}
 	if grace <= 0 {
 		grace = DefaultGrace
 	}
-	e := end(ctx, marked{[]byte(RunIDVar + "=" + runID + "\x00")}, grace)
+	e := end(ctx, marked{[]byte(name + "=" + value + "\x00")}, grace)
 	if e.survivors > 0 {
-		return e.ended, fmt.Errorf("end processes of run %s: %d are still there", runID, e.survivors)
+		return e.ended, fmt.Errorf("end processes of %s=%s: %d are still there", name, value, e.survivors)
 	}
 	return e.ended, nil
 }
