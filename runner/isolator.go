@@ -79,14 +79,15 @@ func (m *Isolator) freeze(ctx context.Context) error {
 }
 
 // Isolate makes a place in the folder name below the Isolator's, which must not
-// exist. A name is one part of a path and does not begin with a dot. Errors are
+// exist. A name is one part of a path, does not begin with a dot and does not
+// end with .json, .base or .new, which are files beside places. Errors are
 // faults of class Environment; nothing is left of a place that failed.
 func (m *Isolator) Isolate(ctx context.Context, name string) (*Isolation, error) {
 	i := &Isolation{Mode: m.mode, Source: m.src, Dir: m.src}
 	if m.mode == "none" {
 		return i, nil
 	}
-	if name == "" || name[0] == '.' || strings.ContainsAny(name, `/\`) || !filepath.IsLocal(name) {
+	if !isPlaceName(name) {
 		return nil, isolateFault(m.src, fmt.Errorf("make place: the name %q cannot be used", name))
 	}
 	dst := filepath.Join(m.dir, name)
@@ -101,6 +102,15 @@ func (m *Isolator) Isolate(ctx context.Context, name string) (*Isolation, error)
 		return nil, isolateFault(m.src, err)
 	}
 	return i, nil
+}
+
+func isPlaceName(name string) bool {
+	for _, suffix := range []string{recordSuffix, newSuffix, scratchSuffix} {
+		if strings.HasSuffix(strings.ToLower(name), suffix) {
+			return false
+		}
+	}
+	return name != "" && name[0] != '.' && !strings.ContainsAny(name, `/\`) && filepath.IsLocal(name)
 }
 
 // fill makes the folder of a place.

@@ -325,7 +325,7 @@ func TestPlacesThatCannotBeMadeSayWhyAndLeaveNothing(t *testing.T) {
 	dir := t.TempDir()
 	m := isolator(t, "worktree", src, dir)
 	put(t, filepath.Join(dir, "taken"), "x")
-	for _, name := range []string{"", ".", "..", ".source", "a/b", `a\b`, "taken"} {
+	for _, name := range []string{"", ".", "..", ".source", "row.json", "row.BASE", "row.json.new", "a/b", `a\b`, "taken"} {
 		if _, err := m.Isolate(t.Context(), name); fault.From(err) == nil || fault.From(err).Exit != fault.Environment {
 			t.Errorf("%q: %v", name, err)
 		}

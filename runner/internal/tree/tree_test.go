@@ -369,6 +369,60 @@ func TestRandomChangesApply(t *testing.T) {
 	}
 }
 
+func TestSnapshotOfOneCopyServesForAnother(t *testing.T) {
+	src := t.TempDir()
+	fill(t, src, "a", "one\n", "d/run", "x!", "link", "->a", "large", strings.Repeat("x", maxShown+1), ".git/HEAD", "x")
+	first, second := copied(t, src), copied(t, src)
+	s := taken(t, first)
+	at, err := s.At(context.Background(), second)
+	if err != nil || at == nil {
+		t.Fatal(at, err)
+	}
+	if patch, changed := diffOf(t, at); changed != nil {
+		t.Errorf("an unchanged copy: %v\n%s", changed, patch)
+	}
+	fill(t, first, "a", "not two\n")
+	fill(t, second, "a", "two\n", "large", strings.Repeat("y", maxShown+1), "new", "x")
+	patch, changed := diffOf(t, at)
+	if len(changed) != 3 || !bytes.Contains(patch, []byte("-one\n+two\n")) {
+		t.Errorf("%v\n%s", changed, patch)
+	}
+	if err := at.Close(); err != nil {
+		t.Error(err)
+	}
+	if patch, _ := diffOf(t, s); !bytes.Contains(patch, []byte("-one\n+not two\n")) {
+		t.Errorf("after the other was closed:\n%s", patch)
+	}
+}
+
+func TestSnapshotDoesNotServeForAnotherTree(t *testing.T) {
+	src := t.TempDir()
+	fill(t, src, "a", "one\n", "link", "->a", "run", "x!")
+	s := taken(t, src)
+	for name, change := range map[string]func(dir string) error{
+		"more":   func(dir string) error { return os.WriteFile(filepath.Join(dir, "b"), nil, 0o600) },
+		"fewer":  func(dir string) error { return os.Remove(filepath.Join(dir, "a")) },
+		"longer": func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), []byte("three\n"), 0o600) },
+		"mode":   func(dir string) error { return os.Chmod(filepath.Join(dir, "run"), 0o600) },
+		"link": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "link")), os.Symlink("b", filepath.Join(dir, "link")))
+		},
+		"kind": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "a")), os.Symlink("run", filepath.Join(dir, "a")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copied(t, src)
+			if err := change(dir); err != nil {
+				t.Fatal(err)
+			}
+			if at, err := s.At(context.Background(), dir); at != nil || err != nil {
+				t.Errorf("%v, %v", at, err)
+			}
+		})
+	}
+}
+
 func BenchmarkCopyAndTake(b *testing.B) {
 	src := b.TempDir()
 	for n := range 2000 {
