@@ -27,6 +27,10 @@ const (
 	scratchSuffix = ".base"
 	// maxRecord bounds a record in bytes.
 	maxRecord = 64 << 10
+	// removeTries is how often a folder is removed that fills up again, and
+	// removePause the time before the second try; it doubles.
+	removeTries = 5
+	removePause = 20 * time.Millisecond
 )
 
 // isolationRecord is the content of the file beside a place.
@@ -83,7 +87,7 @@ func RemoveIsolation(ctx context.Context, dst string) error {
 // has about it. The folder's own .git is not asked for the repository: an agent
 // may have changed it.
 func removeWorktree(ctx context.Context, dst string, r isolationRecord) error {
-	if err := tree.Remove(dst); err != nil {
+	if err := removeFolder(ctx, dst); err != nil {
 		return fmt.Errorf("remove worktree: %w", err)
 	}
 	if r.Common == "" {
@@ -97,6 +101,22 @@ func removeWorktree(ctx context.Context, dst string, r isolationRecord) error {
 		r.Common = repo.common
 	}
 	return dropAdmin(r.Common, dst)
+}
+
+// removeFolder removes a folder into which a git may write for a moment still
+// whose drover was killed.
+func removeFolder(ctx context.Context, dst string) error {
+	pause := removePause
+	for try := 1; ; try++ {
+		err := tree.Remove(dst)
+		if err == nil || try == removeTries {
+			return err
+		}
+		if wait(ctx, pause) != nil {
+			return err
+		}
+		pause *= 2
+	}
 }
 
 // dropAdmin removes what the repository keeps of the worktree at dst, and never
@@ -168,11 +188,11 @@ func removePlace(ctx context.Context, dst, admin string) error {
 	}
 	if admin != "" && belongs(admin, filepath.Join(realFolder(dst), filepath.Base(dst), ".git")) {
 		// Nothing has to be looked for.
-		err = errors.Join(tree.Remove(dst), tree.Remove(admin))
+		err = errors.Join(removeFolder(ctx, dst), tree.Remove(admin))
 	} else if r.Mode == "worktree" {
 		err = removeWorktree(ctx, dst, r)
 	} else {
-		err = tree.Remove(dst)
+		err = removeFolder(ctx, dst)
 	}
 	if err != nil {
 		return fmt.Errorf("remove place: %w", err)
