@@ -32,7 +32,7 @@ var allowedImports = []struct {
 	{"runner/*", []string{"runner/internal/*", "output/event", "output/fault"}},
 	{"runner", []string{"runner/*", "tools", "tools/policy", "tools/sandbox", "output/event", "output/fault"}},
 	{"jobs/*", []string{"jobs/*", "runner", "tools", "output/event", "output/fault"}},
-	{"jobs", []string{"jobs/*", "runner", "tools", "output/event", "output/fault"}},
+	{"jobs", []string{"jobs/*", "runner", "tools", "tools/policy", "output/event", "output/fault"}},
 	{"cmd/config", []string{"runner", "runner/*", "tools", "output/fault"}},
 	{"cmd/*", []string{"*"}},
 	{"cmd", []string{"*"}},

@@ -365,3 +365,15 @@ func jobFlags(f *pflag.FlagSet) []string {
 	})
 	return out
 }
+
+// addSpawnTool gives the agent the tool that starts jobs. A run that does not
+// call it opens no database.
+func (a *app) addSpawnTool(p *prepared) {
+	state, err := a.stateDir()
+	if err != nil || a.job != nil {
+		return // without a state folder no job can be kept
+	}
+	p.options.Tools = append(p.options.Tools, jobs.NewSpawnTool(func() jobs.Options {
+		return jobs.Options{State: state, Base: p.options, NewSessionID: session.NewID, Sweep: tools.SweepSession, ParentSession: p.options.SessionID}
+	}))
+}

@@ -462,6 +462,8 @@ func (a *app) flagsAgain(o *jobOptions, given *pflag.FlagSet, spec jobs.Spec, be
 	if !believed {
 		stored = nil
 		again.instruction = spec.Instruction
+	} else if len(stored) == 0 { // an agent has begun it
+		stored = []string{"--instruction=" + spec.Instruction, "--id-column=" + spec.IDColumn, "--model=" + spec.Model}
 	} else if err := os.Chdir(spec.Cwd); err != nil && spec.Cwd != "" {
 		return nil, nil, &fault.Error{Code: "cwd", What: "the job cannot be continued", Why: "the folder that it was begun in cannot be used: " + osReason(err), Exit: fault.Environment, Err: err}
 	}

@@ -160,6 +160,7 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 	}
 	p.options = a.runnerOptions(p, in)
 	p.options.Stopped = s.arm
+	a.addSpawnTool(p)
 	if err := a.addHooks(p, in); err != nil {
 		return nil, err
 	}

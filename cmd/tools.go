@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"drover/jobs"
 	"drover/output/event"
 	"drover/output/fault"
 	"drover/runner/model"
@@ -50,7 +51,7 @@ func newToolsListCmd(a *app) *cobra.Command {
 
 func listTools(a *app, format string) error {
 	var rows []toolRow
-	for _, t := range tools.All() {
+	for _, t := range catalogue() {
 		s := t.Spec()
 		rows = append(rows, toolRow{Name: s.Name, Kind: string(s.Kind), Parallel: s.Parallel, Offered: s.Offered,
 			Reads: s.Reads, Writes: s.Writes, Shell: s.Runs, Network: s.Connects, Stage: "stable", Approval: s.Approval})
@@ -100,7 +101,17 @@ func newToolsShowCmd(a *app) *cobra.Command {
 		}}
 }
 
+// catalogue are all built-in tools, those of list jobs included.
+func catalogue() []tools.Tool {
+	return append(tools.All(), jobs.NewSpawnTool(nil), jobs.NewReportTool())
+}
+
 func findTool(name string) (tools.Tool, error) {
+	for _, t := range catalogue() {
+		if t.Spec().Name == name {
+			return t, nil
+		}
+	}
 	if t := tools.Find(name); t != nil {
 		return t, nil
 	}

@@ -205,16 +205,27 @@ func (c *crew) attempt(queue context.Context, row *store.Row, probe bool) (v ver
 // announced are the options as run.started tells them.
 func (c *crew) announced() runner.Options {
 	o := c.opts.Base
-	o.Tools = append(append([]tools.Tool(nil), o.Tools...), &report{spec: c.report})
+	o.Tools = append(withoutSpawn(o.Tools), &report{spec: c.report})
 	o.Limits.CostUSD = c.opts.MaxCostUSD
 	return o
+}
+
+// withoutSpawn are the tools of a row: one row does not start jobs of its own.
+func withoutSpawn(list []tools.Tool) []tools.Tool {
+	out := make([]tools.Tool, 0, len(list)+1)
+	for _, t := range list {
+		if t.Spec().Name != SpawnTool {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // agent are the options of the row's agent.
 func (c *crew) agent(row *store.Row, rep *report, ask func(float64) *runner.Stop) runner.Options {
 	o := c.opts.Base
 	o.SessionID, o.Prompt = c.opts.NewSessionID(), c.prompt(row.ItemID, row.Cells)
-	o.Tools = append(append([]tools.Tool(nil), o.Tools...), rep)
+	o.Tools = append(withoutSpawn(o.Tools), rep)
 	o.Schema, o.Notices, o.Keep, o.Stopped = nil, nil, nil, nil
 	o.Commands.SessionID = o.SessionID
 	limit := time.Duration(c.spec.ItemTimeoutMS) * time.Millisecond

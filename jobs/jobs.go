@@ -95,6 +95,9 @@ type Options struct {
 	Relocate func(ctx context.Context, o runner.Options, dir string) (runner.Options, func(), error)
 	// Sweep ends the processes that a row has left behind; nil leaves them.
 	Sweep func(sessionID string)
+	// WriteTo is where the result is written instead of to OutputPath, for an
+	// agent that moves it there itself; "" is OutputPath.
+	WriteTo string
 	// PatchDir keeps each row's diff where rows are isolated; "" is beside the
 	// output.
 	PatchDir string

@@ -35,6 +35,8 @@ type Job struct {
 	// ended when the job was opened.
 	resumed bool
 	before  counts
+	// ended is how the job ended, once it has.
+	ended event.JobStatus
 	// done says that nothing is left to do.
 	done bool
 	// guard keeps other jobs from the output.
@@ -245,6 +247,9 @@ func realPath(path string) string {
 // claimOutput makes sure that the result can be written and is no other job's.
 // The lock ends with the process.
 func (j *Job) claimOutput() error {
+	if j.crew.opts.WriteTo != "" {
+		return nil // the agent's own bounds apply where it is moved to
+	}
 	out := j.crew.spec.OutputPath
 	bad := func(why, fix string, err error) error {
 		return &fault.Error{Code: "output_path", What: fmt.Sprintf("the output %q cannot be used", out), Why: why, Fix: fix, Exit: fault.Usage, Err: err}

@@ -56,6 +56,14 @@ func ReportSpec(schema json.RawMessage) tools.Spec {
 	}
 }
 
+// NewReportTool returns the tool as it is where no row is worked on: it accepts
+// nothing.
+func NewReportTool() tools.Tool {
+	spec := ReportSpec(nil)
+	spec.Offered = false
+	return &report{closed: true, spec: spec}
+}
+
 // reportInput are the arguments of the tool.
 type reportInput struct {
 	JobID  *string         `json:"job_id"`

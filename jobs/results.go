@@ -38,8 +38,8 @@ func linesPath(output string) string {
 
 // openResults makes the file of lines hold exactly the rows that have ended: a
 // kill may have cut it, or kept a row from it.
-func openResults(ctx context.Context, s *store.Store, jobID string, spec *Spec, header []string, name string) (*results, error) {
-	r := &results{path: spec.OutputPath, lines: linesPath(spec.OutputPath),
+func openResults(ctx context.Context, s *store.Store, jobID string, spec *Spec, path string, header []string, name string) (*results, error) {
+	r := &results{path: path, lines: linesPath(path),
 		table: result.Table{JobID: jobID, Name: name, Header: header, FormulaSafe: spec.FormulaSafe}}
 	if err := r.writeLines(ctx, s, true); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ func (j *Job) Run(ctx context.Context) runner.Outcome {
 	j.tellBlank()
 	stop := j.work(ctx)
 	status := j.conclude(ctx, stop)
+	j.ended = status
 	final := c.snapshot()
 	c.log.Emit(event.Origin{}, event.JobFinishedEvent{JobID: c.jobID, Status: status, Total: j.total,
 		Completed: final.completed, Failed: final.failed, Skipped: final.skipped, OutputPath: c.spec.OutputPath, FailedItems: j.failedItems()})
@@ -51,7 +53,7 @@ func (j *Job) tellBlank() {
 func (j *Job) work(ctx context.Context) *runner.Stop {
 	c := j.crew
 	if c.results == nil {
-		r, err := openResults(ctx, c.store, c.jobID, c.spec, c.header, j.name)
+		r, err := openResults(ctx, c.store, c.jobID, c.spec, cmp.Or(c.opts.WriteTo, c.spec.OutputPath), c.header, j.name)
 		if err != nil {
 			return databaseOrOutput(err)
 		}

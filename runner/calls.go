@@ -295,6 +295,7 @@ func (s *session) env(c *call) tools.Env {
 			s.tell(origin, b)
 		},
 	}
+	env.MoneyLeft, env.Charge = s.moneyLeft, s.charge
 	if s.canAsk() {
 		env.Ask = func(ctx context.Context, id string) (string, event.Decider, error) { return s.askInput(ctx, c, id) }
 	}

@@ -7,6 +7,7 @@ import (
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/tools"
 )
 
 // Limits are the budgets of a run; zero is none. They count what sub-agents
@@ -171,4 +172,37 @@ func (r *run) stopOf(ctx context.Context) *Stop {
 		return r.tellLimit(stop)
 	}
 	return &Stop{Exit: fault.Interrupted, Reason: "cancelled"}
+}
+
+// moneyLeft is what the run may still spend, and whether that is limited.
+func (r *run) moneyLeft() (usd float64, limited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	spent := 0.0
+	if r.outcome.CostUSD != nil {
+		spent = *r.outcome.CostUSD
+	}
+	return max(0, r.Limits.CostUSD-spent), r.Limits.CostUSD > 0
+}
+
+// charge adds what a call has spent through agents of its own.
+func (r *run) charge(s tools.Spent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := &r.outcome
+	o.Usage.Add(s.Usage)
+	for id, u := range s.ByModel {
+		if o.UsageByModel == nil {
+			o.UsageByModel = map[string]event.Usage{}
+		}
+		sum := o.UsageByModel[id]
+		sum.Add(u)
+		o.UsageByModel[id] = sum
+	}
+	for name, n := range s.ToolCalls {
+		o.ToolCalls[name] += n
+	}
+	o.Denials = append(o.Denials, s.Denials...)
+	o.Turns += s.Turns
+	r.priceLocked()
 }

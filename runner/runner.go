@@ -305,7 +305,7 @@ func (r *run) close(s *session, stop *Stop) {
 	defer r.mu.Unlock()
 	o := &r.outcome
 	o.SessionID = s.id
-	o.Turns = s.turn
+	o.Turns += s.turn
 	o.Duration = r.Now().Sub(r.started)
 	o.settle(stop)
 	r.priceLocked()

@@ -188,9 +188,22 @@ type Env struct {
 	// Approval is the approval policy in force (untrusted, on-failure,
 	// on-request, never, granular), or empty.
 	Approval string
+	// MoneyLeft is what the run may still spend in US dollars, and whether that
+	// is limited. Charge adds what the call has spent through agents of its own.
+	MoneyLeft func() (usd float64, limited bool)
+	Charge    func(Spent)
 	// Artifact opens a file of the session for something large; nil, or an
 	// error, means that there is no place for it.
 	Artifact func(name string) (ArtifactWriter, error)
+}
+
+// Spent is what a call has used through agents of its own.
+type Spent struct {
+	Usage     event.Usage
+	ByModel   map[string]event.Usage
+	Turns     int
+	ToolCalls map[string]int
+	Denials   []event.Denial
 }
 
 // ArtifactWriter is a file of the session that grows. Secrets are masked on the
