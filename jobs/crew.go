@@ -35,6 +35,8 @@ type crew struct {
 	// results are the files of the result, nil in a process that writes none.
 	results *results
 
+	places places
+
 	// ctx ends when agents must end; its cause is a *runner.Stop. draining ends
 	// earlier, when no further row is to be begun.
 	ctx      context.Context

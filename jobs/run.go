@@ -62,7 +62,8 @@ func (j *Job) work(ctx context.Context) *runner.Stop {
 	if j.done {
 		return nil
 	}
-	c.removePlaces(ctx)
+	removePlaces(ctx, c)
+	defer c.places.close(c)
 	if err := c.store.Begin(ctx, c.jobID); err != nil {
 		return databaseStop(err)
 	}
@@ -309,6 +310,7 @@ func (j *Job) conclude(ctx context.Context, stop *runner.Stop) event.JobStatus {
 			c.log.Emit(event.Origin{}, event.ErrorEvent{Code: "output_failed", Message: c.totals.output.Err.Message})
 		}
 	}
+	c.tellConflicts(ctx)
 	kept, why := string(status), ""
 	if final.pending+final.running > 0 && kept != "cancelled" {
 		kept = "pending"

@@ -199,6 +199,7 @@ func (w *crewed) leave(id string, m *member, stop *runner.Stop) {
 		m.cancel(stop)
 	}
 	w.engine.leave(context.Background(), m.crew)
+	m.places.close(m.crew)
 	m.unsubscribe()
 	by, err := w.store.Counts(context.Background(), id)
 	if err == nil {
