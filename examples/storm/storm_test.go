@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -322,5 +323,41 @@ func TestWorkersOfASharedJobAreKilledAtRandom(t *testing.T) {
 			_ = crew[n].Wait()
 		}
 	}
+	s.verify()
+}
+
+// TestDatabaseThatIsAwayForTwentySecondsCostsNoRow stops the server in mid-job,
+// as a machine that fails does, and starts it again. DROVER_POSTGRES_CONTROL
+// names the folder of the server for examples/jobs-postgres/postgres.sh.
+func TestDatabaseThatIsAwayForTwentySecondsCostsNoRow(t *testing.T) {
+	engine, folder := os.Getenv("DROVER_POSTGRES"), os.Getenv("DROVER_POSTGRES_CONTROL")
+	if engine == "" || folder == "" {
+		t.Skip("DROVER_POSTGRES and DROVER_POSTGRES_CONTROL are not set: there is no PostgreSQL server to stop")
+	}
+	address, err := url.Parse(engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := func(action string) {
+		t.Helper()
+		out, err := exec.Command("../jobs-postgres/postgres.sh", action, folder, address.Port()).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s the server: %v\n%s", action, err, out)
+		}
+	}
+	s := newStorm(t, 400, 300, engine)
+	coordinator, worker := s.coordinator("out.csv"), s.worker(1)
+	time.Sleep(3 * time.Second)
+	control("stop")
+	time.Sleep(20 * time.Second)
+	if n := len(s.reported()); n == 0 || n == s.rows {
+		t.Errorf("%d of %d rows are reported while the server is away: the job is not in its middle", n, s.rows)
+	}
+	control("start")
+	if err := coordinator.Wait(); err != nil {
+		t.Errorf("the coordinator: %v\n%s", err, s.stderr())
+	}
+	_ = worker.Process.Signal(os.Interrupt) // it may have ended
+	_ = worker.Wait()
 	s.verify()
 }
