@@ -19,7 +19,7 @@ func (p *progress) tell(forced bool) {
 	c := p.job.crew
 	now := time.Now()
 	n := c.snapshot()
-	if !forced && (now.Sub(p.last) < progressEvery || n == p.told) {
+	if n == p.told && !p.last.IsZero() || !forced && now.Sub(p.last) < progressEvery {
 		return
 	}
 	p.last, p.told = now, n
