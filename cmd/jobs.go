@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"drover/jobs"
+	"drover/output"
 	"drover/output/fault"
 	"drover/runner"
 	"drover/runner/session"
@@ -318,30 +320,79 @@ func (a *app) relocate(in inputs) func(context.Context, runner.Options, string) 
 // previewed is how many prompts a dry run prints.
 const previewed = 3
 
+// preview is what a dry run prints of one row with --format json or jsonl, and
+// previewTotal of all rows.
+type preview struct {
+	ItemID string `json:"item_id"`
+	Index  int    `json:"index"`
+	Prompt string `json:"prompt"`
+}
+
+type previewTotal struct {
+	Rows      int `json:"rows"`
+	BlankRows int `json:"blank_rows"`
+	// PromptTokens is an estimate, CostUSD what they cost at least; nil is not
+	// known.
+	PromptTokens int64    `json:"prompt_tokens"`
+	CostUSD      *float64 `json:"cost_usd"`
+}
+
 // previewJob prints the first prompts and what all of them would cost at least.
 func (a *app) previewJob(p *prepared, o jobs.Options) error {
-	var bytes, rows int64
+	machine := a.run.format == "json" || a.run.format == "jsonl"
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	var bytes int64
+	var failed error
 	table, err := jobs.Check(o, func(index int, itemID, prompt string) {
-		bytes, rows = bytes+int64(len(prompt)), rows+1
-		if index < previewed {
-			fmt.Fprintf(a.stdout, "--- row %d, item %s\n%s\n\n", index+1, p.redact.String(itemID), p.redact.String(prompt))
+		bytes += int64(len(prompt))
+		if index >= previewed {
+			return
+		}
+		row := preview{p.redact.String(itemID), index, p.redact.String(prompt)}
+		if machine {
+			failed = errors.Join(failed, enc.Encode(row))
+		} else {
+			_, err := fmt.Fprintf(a.stdout, "--- row %d, item %s\n%s\n\n", index+1, output.Clean(row.ItemID), cleanLines(row.Prompt))
+			failed = errors.Join(failed, err)
 		}
 	})
-	if err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	tokens := (bytes + 3) / 4
-	fmt.Fprintf(a.stdout, "%d rows, %d blank rows left out; the prompts are about %d tokens in all", table.Rows, table.BlankCount, tokens)
+	t := previewTotal{Rows: table.Rows, BlankRows: table.BlankCount, PromptTokens: (bytes + 3) / 4}
+	cost := 0.0
 	switch info := p.options.Model.Info; {
 	case p.options.Model.Free:
-		fmt.Fprint(a.stdout, ", at no cost")
+		t.CostUSD = &cost
 	case info.InputPrice != nil:
-		fmt.Fprintf(a.stdout, ", at least $%.2f; instructions, tools, answers and further turns come on top", float64(tokens)**info.InputPrice/1e6)
-	default:
-		fmt.Fprintf(a.stdout, "; the price of %s is not known", p.options.Model.ID)
+		cost = float64(t.PromptTokens) * *info.InputPrice / 1e6
+		t.CostUSD = &cost
 	}
-	_, err = fmt.Fprintln(a.stdout)
+	if machine {
+		err = enc.Encode(t)
+	} else {
+		err = t.print(a.stdout, p.options.Model.ID)
+	}
 	return errors.Join(err, errPreview)
+}
+
+// cleanLines makes untrusted text of several lines safe to print.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = output.Clean(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t previewTotal) print(w io.Writer, model string) error {
+	price := "; the price of " + model + " is not known"
+	if t.CostUSD != nil {
+		price = fmt.Sprintf(", at least $%.4f; instructions, tools, answers and further turns come on top", *t.CostUSD)
+	}
+	_, err := fmt.Fprintf(w, "%d rows, %d blank rows left out; the prompts are about %d tokens in all%s\n", t.Rows, t.BlankRows, t.PromptTokens, price)
+	return err
 }
 
 // errPreview ends a run that has only looked.

@@ -455,7 +455,19 @@ func (a *app) retryJob(ctx context.Context, o *jobOptions, given *pflag.FlagSet,
 // everybody who can write the database could set them.
 func (a *app) flagsAgain(o *jobOptions, given *pflag.FlagSet, spec jobs.Spec, believed bool) (*pflag.FlagSet, *jobOptions, error) {
 	again := &jobOptions{}
-	a.run = runOptions{}
+	type flag struct{ name, value string }
+	var overrides []flag
+	given.Visit(func(f *pflag.Flag) {
+		list, ok := f.Value.(pflag.SliceValue)
+		if !ok {
+			overrides = append(overrides, flag{f.Name, f.Value.String()})
+			return
+		}
+		for _, v := range list.GetSlice() {
+			overrides = append(overrides, flag{f.Name, v})
+		}
+	})
+	a.run = runOptions{} // the flags that were given are bound to it
 	flags := pflag.NewFlagSet("retry", pflag.ContinueOnError)
 	bindJob(a, again, flags)
 	stored := spec.Flags
@@ -471,19 +483,11 @@ func (a *app) flagsAgain(o *jobOptions, given *pflag.FlagSet, spec jobs.Spec, be
 		return nil, nil, fmt.Errorf("read the flags of the job: %w", err)
 	}
 	var failed error
-	given.Visit(func(f *pflag.Flag) {
-		if flags.Lookup(f.Name) == nil {
-			return // a flag of retry itself
+	for _, f := range overrides {
+		if flags.Lookup(f.name) != nil { // others are of retry itself
+			failed = errors.Join(failed, flags.Set(f.name, f.value))
 		}
-		list, ok := f.Value.(pflag.SliceValue)
-		if !ok {
-			failed = errors.Join(failed, flags.Set(f.Name, f.Value.String()))
-			return
-		}
-		for _, v := range list.GetSlice() {
-			failed = errors.Join(failed, flags.Set(f.Name, v))
-		}
-	})
+	}
 	if again.instruction != "" && !believed {
 		failed = errors.Join(failed, flags.Set("instruction", again.instruction))
 	}

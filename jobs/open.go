@@ -56,7 +56,9 @@ func Check(o Options, sample func(index int, itemID, prompt string)) (*csv.Table
 	if err != nil {
 		return nil, err
 	}
-	c := &crew{spec: &o.Spec, header: table.Header, template: t}
+	j := &Job{table: table, crew: &crew{opts: o, spec: &o.Spec, header: table.Header, template: t}}
+	j.identify(o)
+	c := j.crew
 	_, err = readTable(o, table.Header, func(r csv.Row) error {
 		sample(r.Index, r.ID, c.prompt(r.ID, r.Values))
 		return nil
@@ -77,7 +79,7 @@ func Open(ctx context.Context, o Options) (_ *Job, err error) {
 	if err := j.spoolStdin(&o); err != nil {
 		return nil, err
 	}
-	if j.table, err = readTable(o, nil, nil); err != nil {
+	if j.table, err = tableOf(ctx, o); err != nil {
 		return nil, err
 	}
 	j.total = j.table.Rows
@@ -100,6 +102,25 @@ func Open(ctx context.Context, o Options) (_ *Job, err error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// tableOf is the table of the job: what the source holds now, or what the
+// database has where the source cannot be read twice.
+func tableOf(ctx context.Context, o Options) (*csv.Table, error) {
+	if o.JobID == "" || o.Spec.SourcePath != "-" {
+		return readTable(o, nil, nil)
+	}
+	o.Restart = false
+	s, err := openStore(ctx, o, o.JobID, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	job, err := s.Job(ctx, o.JobID)
+	if err != nil || job == nil {
+		return nil, fmt.Errorf("read job %s: %w", o.JobID, err)
+	}
+	return &csv.Table{Header: job.Header, Rows: job.Total, SHA256: job.SourceSHA256}, nil
 }
 
 // openStore opens the database of the job.
@@ -128,7 +149,7 @@ func Folder(state, jobID string) string { return filepath.Join(state, "jobs", jo
 
 // spoolStdin copies a source that can be read only once into a file.
 func (j *Job) spoolStdin(o *Options) error {
-	if o.Spec.SourcePath != "-" || o.Source == nil {
+	if o.Spec.SourcePath != "-" || o.Source == nil || o.JobID != "" {
 		return nil
 	}
 	in, err := o.Source()
@@ -276,10 +297,29 @@ func (j *Job) claimOutput() error {
 		_ = probe.Close()           // it is empty
 		_ = os.Remove(probe.Name()) // as above
 	}
+	if lines := linesPath(out); !ofJob(lines) {
+		return bad(lines+" is beside it and would be overwritten, and it is no result of a job", "move that file, or name another output with -o", nil)
+	}
 	if j.crew.opts.JUnit != "" && samePlace(j.crew.opts.JUnit, out) {
 		return bad("it is also the file of --junit", "name two files", nil)
 	}
 	return j.lockOutput(bad)
+}
+
+// ofJob tells whether the JSON lines at path are the result of a job, so that
+// they can be written anew. A file that is not there, or empty, is nobody's.
+func ofJob(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	defer f.Close()
+	var first struct {
+		JobID  string `json:"job_id"`
+		ItemID string `json:"item_id"`
+	}
+	err = json.NewDecoder(io.LimitReader(f, 64<<20)).Decode(&first)
+	return errors.Is(err, io.EOF) || err == nil && first.JobID != "" && first.ItemID != "" || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (j *Job) lockOutput(bad func(why, fix string, err error) error) error {
