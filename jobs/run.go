@@ -312,7 +312,7 @@ func (j *Job) conclude(ctx context.Context, stop *runner.Stop) event.JobStatus {
 	}
 	c.tellConflicts(ctx)
 	kept, why := string(status), ""
-	if final.pending+final.running > 0 && kept != "cancelled" {
+	if final.pending+final.running > 0 && (stop == nil || stop.Reason != reasonCancel) {
 		kept = "pending"
 	}
 	if stop != nil {
