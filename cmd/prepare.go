@@ -200,6 +200,10 @@ func (p *prepared) notices(in inputs) []event.NoticeEvent {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "plan_unchecked",
 			Message: "plan mode runs no checks and applies no output schema: its answer is a plan"})
 	}
+	if in.schema != nil && in.schema.Loose() != "" && !in.model.Free {
+		list = append(list, event.NoticeEvent{Level: "info", Code: "schema_loose",
+			Message: "the provider is not held to the output schema, the answer is only checked afterwards: " + in.schema.Loose()})
+	}
 	if p.dryRun && len(s.checks) > 0 {
 		list = append(list, event.NoticeEvent{Level: "warning", Code: "dry_run_unchecked",
 			Message: "a dry run runs no checks: nothing was done that they could look at"})

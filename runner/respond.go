@@ -88,7 +88,7 @@ func (c *collector) collect(ctx context.Context) error {
 		MaxOutputTokens: c.Model.Info.MaxOutputTokens, Agent: c.agent, SessionID: c.id,
 	}
 	if c.Schema != nil {
-		req.Schema = c.Schema.Raw
+		req.Schema, req.Strict = c.Schema.sent.Schema, c.Schema.sent.Strict
 	}
 	for d, err := range model.Watch(ctx, c.Model.Clocks, c.Model.Provider, req) {
 		if err != nil {

@@ -345,4 +345,6 @@ type Schema struct {
 	Raw json.RawMessage
 	// Validate returns what is wrong with a JSON value.
 	Validate func(value json.RawMessage) error
+	// sent is the schema as providers get it.
+	sent model.Adapted
 }

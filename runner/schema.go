@@ -11,6 +11,7 @@ import (
 
 	"drover/output/event"
 	"drover/output/fault"
+	"drover/runner/model"
 )
 
 // maxSchemaTries is how often the final answer may miss its schema.
@@ -39,7 +40,7 @@ func CompileSchema(name string, raw []byte) (*Schema, error) {
 	if compact, err = json.Marshal(json.RawMessage(raw)); err != nil {
 		return nil, bad(err)
 	}
-	return &Schema{Raw: compact, Validate: func(value json.RawMessage) error {
+	return &Schema{Raw: compact, sent: model.Adapt(compact), Validate: func(value json.RawMessage) error {
 		var v any
 		if err := json.Unmarshal(value, &v); err != nil {
 			return err
@@ -82,8 +83,7 @@ func (s *session) matchSchema(text string) (event.TurnInput, *Stop) {
 	if s.Schema == nil {
 		return "", nil
 	}
-	value := json.RawMessage(unfence(text))
-	err := s.Schema.Validate(value)
+	value, err := s.Schema.read(text)
 	s.mu.Lock()
 	if err == nil {
 		s.outcome.StructuredOutput, s.outcome.StructuredError = value, ""
@@ -105,6 +105,25 @@ func (s *session) matchSchema(text string) (event.TurnInput, *Stop) {
 	s.say("user", "Your final answer does not match the JSON Schema: "+err.Error()+
 		"\nSend only the corrected JSON value. The work itself need not be repeated.")
 	return "retry", nil
+}
+
+// Loose is why the schema cannot be handed to providers in their strict form, or
+// "". The answer is checked here either way.
+func (s *Schema) Loose() string { return s.sent.Problem }
+
+// read takes the value out of the final answer and checks it against the user's
+// own schema. A value that matches as it is stays as it is.
+func (s *Schema) read(text string) (json.RawMessage, error) {
+	value := json.RawMessage(unfence(text))
+	err := s.Validate(value)
+	if err == nil || !s.sent.Strict || !json.Valid(value) {
+		return value, err
+	}
+	restored := s.sent.Restore(s.Raw, value)
+	if again := s.Validate(restored); again == nil {
+		return restored, nil
+	}
+	return value, err
 }
 
 // unfence takes a JSON value out of the code fence that models like to put

@@ -32,7 +32,8 @@ func (p *messages) request(req *Request) (*anthropic.MessageNewParams, error) {
 	} else if n := len(body.Tools); n > 0 {
 		body.Tools[n-1].OfTool.CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
-	if len(req.Schema) > 0 {
+	if req.Strict {
+		// The API refuses open objects; the system prompt has the schema anyway.
 		schema, err := schemaObject(req.Schema)
 		if err != nil {
 			return nil, badRequest("encode the schema of the answer", err)

@@ -64,6 +64,7 @@ type chatFormat struct {
 type chatSchema struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict,omitempty"`
 }
 
 // reasoningField and otherReasoningField are the names under which servers send
@@ -104,7 +105,7 @@ func (c *chat) encode(req *Request, form chatForm) ([]byte, error) {
 		body.Tools = append(body.Tools, chatTool{Type: "function", Function: f})
 	}
 	if len(req.Schema) > 0 && !form.noResponseFormat {
-		body.ResponseFormat = &chatFormat{Type: "json_schema", JSONSchema: chatSchema{Name: "answer", Schema: req.Schema}}
+		body.ResponseFormat = &chatFormat{Type: "json_schema", JSONSchema: chatSchema{Name: "answer", Schema: req.Schema, Strict: req.Strict}}
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

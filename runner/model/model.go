@@ -56,8 +56,10 @@ type Request struct {
 	// MaxOutputTokens bounds the response; 0 leaves it to the provider.
 	MaxOutputTokens int
 	// Schema, if set, is a JSON Schema that the final answer must match; a
-	// provider that can hand it to its API does.
+	// provider that can hand it to its API does. Strict says that it has the form
+	// of the strict modes, see Adapt.
 	Schema json.RawMessage
+	Strict bool
 	// Agent is the path of the agent that asks: "/root" or a sub-agent's. A
 	// session is one conversation; both are used by scripts and as cache keys
 	// and are never needed by a server.

@@ -46,7 +46,7 @@ func (p *responses) request(req *Request) (*oai.ResponseNewParams, error) {
 			return nil, badRequest("encode the schema of the answer", err)
 		}
 		body.Text.Format.OfJSONSchema = &oai.ResponseFormatTextJSONSchemaConfigParam{
-			Name: schemaName, Schema: schema, Strict: param.NewOpt(false),
+			Name: schemaName, Schema: schema, Strict: param.NewOpt(req.Strict),
 		}
 	}
 	body.Input.OfInputItemList = p.input(req.Items, offersLocalShell(req.Tools))

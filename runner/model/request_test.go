@@ -53,7 +53,7 @@ func fullRequest(origin string) *Request {
 			{Name: "exec", Freeform: true},
 			{Name: "update_plan"},
 		},
-		Schema: json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}}}`),
+		Schema: json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}}}`), Strict: true,
 	}
 }
 
@@ -169,7 +169,7 @@ func TestBrokenSchemaIsAnErrorBeforeTheRequest(t *testing.T) {
 		p := build(endpoint{Name: "test", BaseURL: "http://127.0.0.1:1", Client: http.DefaultClient})
 		for _, req := range []*Request{
 			{Tools: []Tool{{Name: "t", Schema: json.RawMessage(`[]`)}}},
-			{Schema: json.RawMessage(`{`)},
+			{Schema: json.RawMessage(`{`), Strict: true},
 		} {
 			if r := play(t, t.Context(), p, req); r.err == nil || r.err.Kind != ErrRequest {
 				t.Errorf("got %+v", r.err)
