@@ -362,11 +362,8 @@ func (a *app) previewJob(p *prepared, o jobs.Options) error {
 	}
 	t := previewTotal{Rows: table.Rows, BlankRows: table.BlankCount, PromptTokens: (bytes + 3) / 4}
 	cost := 0.0
-	switch info := p.options.Model.Info; {
-	case p.options.Model.Free:
-		t.CostUSD = &cost
-	case info.InputPrice != nil:
-		cost = float64(t.PromptTokens) * *info.InputPrice / 1e6
+	if prices, known := p.options.Model.Prices(); known {
+		cost = float64(t.PromptTokens) * prices.Input / 1e6
 		t.CostUSD = &cost
 	}
 	if machine {

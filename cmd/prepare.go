@@ -358,7 +358,10 @@ func (a *app) openModel(id string, cfg *config.Config, caller string) (*model.Op
 // checkCostLimit refuses a budget that nobody could keep: an unknown price is
 // not zero.
 func checkCostLimit(l runner.Limits, m *model.OpenedModel) error {
-	if l.CostUSD == 0 || m.Free || m.Info.InputPrice != nil && m.Info.OutputPrice != nil {
+	if l.CostUSD == 0 || m.Provider == (perJob{}) {
+		return nil
+	}
+	if _, known := m.Prices(); known {
 		return nil
 	}
 	provider, name, _ := strings.Cut(m.ID, "/")

@@ -54,19 +54,15 @@ func (c *collector) outputTokens() int {
 
 // price is what usage costs, or nil and "unknown".
 func (r *run) price(u event.Usage) (*float64, event.CostBasis) {
-	zero := 0.0
-	if r.Model.Free {
-		return &zero, "reported"
-	}
-	in, out := r.Model.Info.InputPrice, r.Model.Info.OutputPrice
-	if in == nil || out == nil {
+	p, known := r.Model.Prices()
+	if !known {
 		return nil, "unknown"
 	}
-	cached := in
-	if r.Model.Info.CachedPrice != nil {
-		cached = r.Model.Info.CachedPrice
+	plain := u.InputTokens - u.CachedInputTokens - u.CacheWriteTokens
+	cost := (float64(plain)*p.Input + float64(u.CachedInputTokens)*p.CacheRead + float64(u.CacheWriteTokens)*p.CacheWrite + float64(u.OutputTokens)*p.Output) / 1e6
+	if r.Model.Free {
+		return &cost, "reported"
 	}
-	cost := (float64(u.InputTokens-u.CachedInputTokens)**in + float64(u.CachedInputTokens)**cached + float64(u.OutputTokens)**out) / 1e6
 	return &cost, "estimated"
 }
 

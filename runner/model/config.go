@@ -85,6 +85,8 @@ type OpenedModel struct {
 	Secrets map[string]string
 	// Free says that answers cost nothing (scripts, replays).
 	Free bool
+	// listed is the provider's name in the list of prices, "" if it has none.
+	listed string
 }
 
 // Forget tells the provider that a session has ended, for providers that keep

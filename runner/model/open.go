@@ -146,7 +146,7 @@ func (c *Config) openProvider(id, name, modelName string, p ProviderConfig) (*Op
 	return &OpenedModel{
 		Provider: open(e), Model: modelName, ID: id, Info: info,
 		Clocks:      Clocks{FirstByte: orDefault(p.FirstByte, defaultFirstByte), Idle: orDefault(p.StreamIdle, defaultIdle)},
-		MaxAttempts: attempts, Secrets: secrets, Limiter: limiter,
+		MaxAttempts: attempts, Secrets: secrets, Limiter: limiter, listed: listedProvider(name, e.BaseURL),
 		Retry: &Retry{MaxAttempts: attempts, Base: retryBase, Cap: retryCap, Limiter: limiter},
 	}, nil
 }
