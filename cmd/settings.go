@@ -64,6 +64,7 @@ func mergeSettings(o *runOptions, task *runner.Task, cfg *config.Config) setting
 			Idle:      cmp.Or(o.idleTimeout, env.IdleTimeout, t.Idle, cfg.IdleTimeout),
 			Tool:      cmp.Or(o.toolTimeout, env.ToolTimeout, t.Tool, cfg.ToolTimeout),
 			Denials:   cmp.Or(o.maxDenials, env.MaxDenials, t.Denials, cfg.MaxDenials), OutputBytes: t.OutputBytes,
+			LoopWarn: cmp.Or(t.LoopWarn, cfg.LoopWarn), LoopStop: cmp.Or(t.LoopStop, cfg.LoopStop),
 		},
 		checks:       append(append([]string(nil), task.Checks...), o.checks...),
 		checkRetries: task.CheckRetries,

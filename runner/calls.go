@@ -227,6 +227,7 @@ func (s *session) refuse(c *call, code, text string) model.Item {
 
 // deny answers a call that the policy refused.
 func (s *session) deny(c *call, text string) model.Item {
+	text = s.repeats.noteDenied(c, text)
 	s.setStatus(c, event.StatusDenied, 0)
 	s.emit(event.ToolResultEvent{
 		ToolCallID: c.id, ToolName: c.name, IsError: true, Denied: true,

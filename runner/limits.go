@@ -24,6 +24,10 @@ type Limits struct {
 	Denials int
 	// OutputBytes bounds the output of all tools together.
 	OutputBytes int64
+	// LoopWarn and LoopStop are how often the same call with the same result is
+	// made before the model is told, and before the run ends; 0 is
+	// DefaultLoopWarn and DefaultLoopStop.
+	LoopWarn, LoopStop int
 }
 
 // DefaultTurns and DefaultDenials hold where nothing else is said.

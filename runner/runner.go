@@ -249,6 +249,7 @@ func (r *run) announce() {
 func (r *run) newSession(ctx context.Context) *session {
 	s := &session{run: r, id: r.SessionID, agent: RootAgent, started: r.Now(), commands: tools.NewSessions(ctx)}
 	s.commands.MaxPoll = r.Commands.MaxPoll
+	s.repeats.warnAt, s.repeats.stopAt = r.Limits.LoopWarn, r.Limits.LoopStop
 	s.emit(event.SessionStartedEvent{Model: r.Model.ID, Cwd: r.Cwd})
 	s.system = systemPrompt(r)
 	for _, i := range r.Instructions {

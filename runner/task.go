@@ -213,6 +213,7 @@ func (l *Limits) keys() strict.Keys {
 	}
 	return strict.Keys{
 		"turns": count(&l.Turns), "tool_calls": count(&l.ToolCalls), "denials": count(&l.Denials),
+		"loop_warn": count(&l.LoopWarn), "loop_stop": count(&l.LoopStop),
 		"tokens": large(&l.Tokens), "output_bytes": large(&l.OutputBytes),
 		"cost_usd":    func(v strict.Value) (err error) { l.CostUSD, err = v.Positive(); return err },
 		"wall":        func(v strict.Value) (err error) { l.Wall, err = v.Duration(); return err },

@@ -56,14 +56,17 @@ type Settings struct {
 	ApprovalTimeout time.Duration `mapstructure:"approval_timeout"`
 	OnDeny          string        `mapstructure:"on_deny"`
 	// The limits are above zero. MaxCost is in US dollars.
-	MaxTurns     int           `mapstructure:"max_turns"`
-	MaxToolCalls int           `mapstructure:"max_tool_calls"`
-	MaxTokens    int64         `mapstructure:"max_tokens"`
-	MaxCost      float64       `mapstructure:"max_cost"`
-	MaxDenials   int           `mapstructure:"max_denials"`
-	Timeout      time.Duration `mapstructure:"timeout"`
-	IdleTimeout  time.Duration `mapstructure:"idle_timeout"`
-	ToolTimeout  time.Duration `mapstructure:"tool_timeout"`
+	MaxTurns     int     `mapstructure:"max_turns"`
+	MaxToolCalls int     `mapstructure:"max_tool_calls"`
+	MaxTokens    int64   `mapstructure:"max_tokens"`
+	MaxCost      float64 `mapstructure:"max_cost"`
+	MaxDenials   int     `mapstructure:"max_denials"`
+	// LoopWarn and LoopStop are about the same call with the same result.
+	LoopWarn    int           `mapstructure:"loop_warn"`
+	LoopStop    int           `mapstructure:"loop_stop"`
+	Timeout     time.Duration `mapstructure:"timeout"`
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+	ToolTimeout time.Duration `mapstructure:"tool_timeout"`
 	// MaxPoll bounds how long a wait for a command that runs in the background
 	// takes; less than five seconds counts as these.
 	MaxPoll time.Duration `mapstructure:"background_terminal_max_timeout"`

@@ -40,6 +40,8 @@ func settingKeys() []key {
 		{"approval_timeout", duration, nil},
 		{"on_deny", oneOf("continue", "report", "fail"), nil},
 		{"max_denials", count, lower(runner.DefaultDenials)},
+		{"loop_warn", count, nil},
+		{"loop_stop", count, lower(runner.DefaultLoopStop)},
 		{"tool_output_token_limit", count, lower(tools.DefaultLimit.Tokens)},
 		{"allow_login_shell", boolean, closes},
 		{"shell", text, nil},
