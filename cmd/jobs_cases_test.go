@@ -184,6 +184,7 @@ func (p *process) startedUntil(text string) *reading {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	p.t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // of a test that failed
 	r := &reading{process: p, out: bufio.NewReader(out)}
 	for !strings.Contains(r.all.String(), text) {
 		line, err := r.out.ReadBytes('\n')
@@ -277,7 +278,7 @@ func TestJobRowsWhoseAgentsBreak(t *testing.T) {
 		"script mismatch": {script(t, calls(execCall("echo ${row.q}")), m{"expect": "never said", "text": "x"}), "failed: "},
 		"stream cut":      {script(t, m{"text": "I begin", "cut": true}), "failed: "},
 		"server error":    {script(t, m{"error": m{"status": 400, "message": "bad request"}}), "failed: "},
-		"says nothing":    {script(t, says(" ")), unreported},
+		"says nothing":    {script(t, says(" ")), "failed: the model ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,8 +319,9 @@ func TestJobRowThatFloods(t *testing.T) {
 // its processes, also those that ignore SIGTERM, and the job goes on.
 func TestJobRowStuckPastItsLimit(t *testing.T) {
 	t.Parallel()
-	p := job(t, script(t, calls(m{"name": "${row.tool}", "args_raw": `{"job_id":"${job_id}","item_id":"${item_id}","result":{},"cmd":"trap '' TERM; (trap '' TERM; sleep 300) & sleep 300"}`}), says("x"), says("x")),
-		"id,q,tool\n1,a,report_agent_job_result\n2,b,report_agent_job_result\n3,c,exec_command\n4,d,report_agent_job_result\n5,e,report_agent_job_result\n", "--item-timeout", "4s")
+	first := m{"name": "report_agent_job_result", "args": m{"job_id": "${job_id}", "item_id": "${row.as}", "result": m{}}}
+	p := job(t, script(t, calls(first), calls(execCall("trap '' TERM; (trap '' TERM; sleep 300) & sleep 300")), says("x"), says("x")),
+		"id,q,as\n1,a,1\n2,b,2\n3,c,another\n4,d,4\n5,e,5\n", "--item-timeout", "4s")
 	stream := p.mustEnd(20) // it looks for processes that are left
 	p.wantStatuses(map[string]string{"1": "completed", "2": "completed", "4": "completed", "5": "completed", "3": "timeout: worker exceeded max runtime of 4s"})
 	if end := jobEnd(t, stream); end.Status != "partial" || end.Failed != 1 {

@@ -370,10 +370,7 @@ func (a *app) askJob(ctx context.Context, s *store.Store, j *store.Job, control 
 			_, err := fmt.Fprintf(a.stdout, "nobody runs job %s now\n", j.ID)
 			return err
 		}
-		if err := s.Drop(ctx, j.ID, "cancelled", "the job was cancelled"); err != nil {
-			return fmt.Errorf("cancel job %s: %w", j.ID, err)
-		}
-		if err := s.End(ctx, j.ID, "cancelled", "the job was cancelled"); err != nil {
+		if err := cancelIdle(ctx, s, j.ID); err != nil {
 			return fmt.Errorf("cancel job %s: %w", j.ID, err)
 		}
 		_, err := fmt.Fprintf(a.stdout, "job %s is cancelled\n", j.ID)
@@ -384,6 +381,23 @@ func (a *app) askJob(ctx context.Context, s *store.Store, j *store.Job, control 
 	}
 	_, err = fmt.Fprintf(a.stdout, "job %s was asked to %s\n", j.ID, control)
 	return err
+}
+
+// cancelIdle ends a job that nobody runs. Rows may still be those of a process
+// that was killed: whoever has the folder's lock sets them free.
+func cancelIdle(ctx context.Context, s *store.Store, id string) error {
+	if s.Embedded() {
+		own, err := store.OpenFolder(ctx, s.Dir(), true)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		s = own
+	}
+	if err := s.Drop(ctx, id, "cancelled", "the job was cancelled"); err != nil {
+		return err
+	}
+	return s.End(ctx, id, "cancelled", "the job was cancelled")
 }
 
 func newJobsRetryCmd(a *app) *cobra.Command {

@@ -54,6 +54,9 @@ func newGate(limit int) *gate {
 // provider is back: its failure costs no attempt.
 func (g *gate) enter(ctx context.Context) (probe bool, err error) {
 	for {
+		if ctx.Err() != nil { // also where there is room
+			return false, context.Cause(ctx)
+		}
 		g.mu.Lock()
 		wait := time.Duration(0)
 		switch {

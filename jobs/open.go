@@ -39,8 +39,8 @@ type Job struct {
 	ended event.JobStatus
 	// done says that nothing is left to do.
 	done bool
-	// guard keeps other jobs from the output.
-	guard *os.File
+	// guards keep other jobs from the files of the result.
+	guards []*os.File
 	// spool is the copy of a source that can be read only once.
 	spool string
 }
@@ -48,6 +48,11 @@ type Job struct {
 // Check reads the table and the template and returns what is in them, without
 // keeping anything. sample is called with the prompt of every row.
 func Check(o Options, sample func(index int, itemID, prompt string)) (*csv.Table, error) {
+	j := &Job{}
+	defer j.Close()
+	if err := j.spoolStdin(&o); err != nil {
+		return nil, err
+	}
 	table, err := readTable(o, nil, nil)
 	if err != nil {
 		return nil, err
@@ -56,7 +61,7 @@ func Check(o Options, sample func(index int, itemID, prompt string)) (*csv.Table
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{table: table, crew: &crew{opts: o, spec: &o.Spec, header: table.Header, template: t}}
+	j.table, j.crew = table, &crew{opts: o, spec: &o.Spec, header: table.Header, template: t}
 	j.identify(o)
 	c := j.crew
 	_, err = readTable(o, table.Header, func(r csv.Row) error {
@@ -300,7 +305,7 @@ func (j *Job) claimOutput() error {
 	if lines := linesPath(out); !ofJob(lines) {
 		return bad(lines+" is beside it and would be overwritten, and it is no result of a job", "move that file, or name another output with -o", nil)
 	}
-	if j.crew.opts.JUnit != "" && samePlace(j.crew.opts.JUnit, out) {
+	if junit := j.crew.opts.JUnit; junit != "" && (samePlace(junit, out) || samePlace(junit, linesPath(out))) {
 		return bad("it is also the file of --junit", "name two files", nil)
 	}
 	return j.lockOutput(bad)
@@ -322,31 +327,41 @@ func ofJob(path string) bool {
 	return errors.Is(err, io.EOF) || err == nil && first.JobID != "" && first.ItemID != "" || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// lockOutput takes the files of the result for this job. Another job may have
+// named one of them as its table and the other as its lines.
 func (j *Job) lockOutput(bad func(why, fix string, err error) error) error {
+	unusable := func(err error) error {
+		return &fault.Error{Code: "job_database", What: "the state folder cannot be used", Why: err.Error(), Exit: fault.Environment, Err: err}
+	}
 	locks := filepath.Join(j.crew.opts.State, "jobs", "outputs")
 	if err := os.MkdirAll(locks, 0o700); err != nil {
-		return &fault.Error{Code: "job_database", What: "the state folder cannot be used", Why: err.Error(), Exit: fault.Environment, Err: err}
+		return unusable(err)
 	}
-	sum := sha256.Sum256([]byte(realPath(j.crew.spec.OutputPath)))
-	f, free, err := store.LockFile(filepath.Join(locks, hex.EncodeToString(sum[:8])))
-	if err != nil {
-		return &fault.Error{Code: "job_database", What: "the state folder cannot be used", Why: err.Error(), Exit: fault.Environment, Err: err}
-	}
-	if !free {
-		return &fault.Error{Code: "job_locked", What: fmt.Sprintf("the output %q cannot be used", j.crew.spec.OutputPath), Why: "another drover writes it now",
-			Fix: "wait for that job (drover jobs list), or name another file with -o", Exit: fault.Session}
-	}
-	j.guard = f
-	// Whose output it is stays known after the process: a job that can be
-	// continued does not lose its file to another.
-	owner := make([]byte, 64)
-	n, _ := f.ReadAt(owner, 0)
-	if was := string(owner[:n]); was != "" && was != j.crew.jobID && j.unfinished(was) {
-		return bad("it belongs to job "+was+", which is not finished", "finish that job (drover jobs status "+was+"), cancel it, or name another file with -o", nil)
-	}
-	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(j.crew.jobID), 0)
-		return err
+	out := j.crew.spec.OutputPath
+	for _, path := range []string{out, linesPath(out)} {
+		sum := sha256.Sum256([]byte(realPath(path)))
+		f, free, err := store.LockFile(filepath.Join(locks, hex.EncodeToString(sum[:8])))
+		if err != nil {
+			return unusable(err)
+		}
+		if !free {
+			return &fault.Error{Code: "job_locked", What: fmt.Sprintf("the output %q cannot be used", out), Why: "another drover writes " + path + " now",
+				Fix: "wait for that job (drover jobs list), or name another file with -o", Exit: fault.Session}
+		}
+		j.guards = append(j.guards, f)
+		// Whose output it is stays known after the process: a job that can be
+		// continued does not lose its file to another.
+		owner := make([]byte, 64)
+		n, _ := f.ReadAt(owner, 0)
+		if was := string(owner[:n]); was != "" && was != j.crew.jobID && j.unfinished(was) {
+			return bad(path+" belongs to job "+was+", which is not finished", "finish that job (drover jobs status "+was+"), cancel it, or name another file with -o", nil)
+		}
+		if err := f.Truncate(0); err != nil {
+			return unusable(err)
+		}
+		if _, err := f.WriteAt([]byte(j.crew.jobID), 0); err != nil {
+			return unusable(err)
+		}
 	}
 	return nil
 }
@@ -547,8 +562,8 @@ func (j *Job) Close() {
 	if j.crew != nil && j.crew.store != nil {
 		_ = j.crew.store.Close() // every change was committed
 	}
-	if j.guard != nil {
-		_ = j.guard.Close() // as above
+	for _, f := range j.guards {
+		_ = f.Close() // as above
 	}
 	if j.spool != "" {
 		_ = os.Remove(j.spool) // a copy

@@ -1,9 +1,6 @@
 package csv
 
-import (
-	"bufio"
-	"io"
-)
+import "bufio"
 
 // cellLimit passes CSV on and drops the bytes of a cell beyond the limit, so that
 // a cell of any size costs no memory. What is left of such a cell is one byte
@@ -19,6 +16,8 @@ type cellLimit struct {
 	size int64
 	// sizes are those of the cells that were cut, in their order.
 	sizes []int64
+	// pending is a byte that had no room behind its quote in the latest Read.
+	pending []byte
 }
 
 type cellState int
@@ -44,12 +43,11 @@ func (l *cellLimit) next() int64 {
 	return size
 }
 
-// Read passes bytes on.
+// Read passes bytes on. However small p is, it gets at least one.
 func (l *cellLimit) Read(p []byte) (n int, err error) {
-	if len(p) < 2 {
-		return 0, io.ErrShortBuffer
-	}
-	for n+2 <= len(p) {
+	n = copy(p, l.pending)
+	l.pending = l.pending[n:]
+	for n < len(p) {
 		c, err := l.src.ReadByte()
 		if err != nil {
 			if n > 0 {
@@ -62,7 +60,10 @@ func (l *cellLimit) Read(p []byte) (n int, err error) {
 			p[n] = '"'
 			n++
 		}
-		if keep {
+		switch {
+		case keep && n == len(p):
+			l.pending = append(l.pending[:0], c)
+		case keep:
 			p[n] = c
 			n++
 		}

@@ -101,7 +101,8 @@ func (s *Store) setFree(ctx context.Context) error {
 	return s.Tx(ctx, func(tx *sql.Tx) error {
 		for _, q := range []string{
 			"UPDATE drover_row SET status='pending', lost=lost+1, worker='' WHERE status='running'",
-			"UPDATE river_job SET state='available' WHERE state='running'",
+			// What was to wait need not: nobody remembers why.
+			"UPDATE river_job SET state='available', scheduled_at=created_at WHERE state IN ('running', 'scheduled', 'retryable') OR state='available' AND scheduled_at>datetime('now', 'subsec')",
 			"DELETE FROM river_leader",
 		} {
 			if _, err := tx.ExecContext(ctx, q); err != nil {
