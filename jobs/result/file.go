@@ -58,10 +58,15 @@ func create(target string, mode fs.FileMode) (*os.File, error) {
 		if errors.Is(err, fs.ErrExist) && n < 100 {
 			continue
 		}
-		if err == nil && mode != 0 {
-			err = f.Chmod(mode)
+		if err != nil || mode == 0 {
+			return f, err
 		}
-		return f, err
+		if err := f.Chmod(mode); err != nil {
+			_ = f.Close()       // the first error is told
+			_ = os.Remove(name) // as above
+			return nil, err
+		}
+		return f, nil
 	}
 }
 
@@ -88,7 +93,8 @@ func place(path string) (string, fs.FileMode, error) {
 	return path, info.Mode().Perm(), nil
 }
 
-// Appender appends whole lines to a file.
+// Appender appends whole lines to a file, of which it is the only writer. It is
+// not for concurrent use.
 type Appender struct{ f *os.File }
 
 // OpenAppender opens the file at path for appending.
@@ -100,10 +106,19 @@ func OpenAppender(path string) (*Appender, error) {
 	return &Appender{f}, nil
 }
 
-// Append writes one line, which must end with a newline, in one call.
+// Append writes one line, which must end with a newline, in one call. The part
+// of a line that a full disk has taken is taken back: the next line would go on
+// in it otherwise.
 func (a *Appender) Append(line []byte) error {
-	_, err := a.f.Write(line)
-	return err
+	n, err := a.f.Write(line)
+	if err == nil || n == 0 {
+		return err
+	}
+	end, seek := a.f.Seek(0, io.SeekEnd)
+	if seek != nil {
+		return errors.Join(err, seek)
+	}
+	return errors.Join(err, a.f.Truncate(end-int64(n)))
 }
 
 // Close closes the file.

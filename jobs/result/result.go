@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -112,21 +114,30 @@ func (t Table) safe(cells []string) []string {
 }
 
 // formula tells whether a spreadsheet may run the cell: it begins with a sign
-// that starts a formula, in whatever width, maybe behind blanks. A plain number
-// is none.
+// that starts a formula, in whatever width, maybe behind what is not seen. A
+// plain number is none.
 func formula(cell string) bool {
 	if cell == "" {
 		return false
 	}
-	if cell[0] == '\t' || cell[0] == '\r' || cell[0] == '\n' {
+	if strings.IndexByte("\t\r\n", cell[0]) >= 0 {
 		return true
 	}
-	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(cell, " \u00a0\u3000\ufeff\u200b"))
-	if !strings.ContainsRune("=+-@＝＋－＠", r) {
+	seen := strings.TrimLeftFunc(cell, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf)
+	})
+	first, _ := utf8.DecodeRuneInString(seen)
+	return strings.ContainsRune("=+-@＝＋－＠", first) && !plainNumber(cell)
+}
+
+// plainNumber tells whether the cell is a decimal number, of any size. What Go
+// reads as a number beyond that, such as -Inf, is none to a spreadsheet.
+func plainNumber(cell string) bool {
+	if strings.Trim(cell, "0123456789+-.eE") != "" {
 		return false
 	}
 	_, err := strconv.ParseFloat(cell, 64)
-	return err != nil
+	return err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 // record is a line of the JSON lines.
