@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -130,8 +131,10 @@ type reading struct {
 	// id is the index of the id column, -1 for none.
 	id int
 	// seen are the hashes of the ids with the numbers of their rows.
-	seen     map[[16]byte]int32
-	twice    []string
+	seen  map[[16]byte]int32
+	twice []repeated
+	// more says that there are more such ids than twice holds.
+	more     bool
 	problems []string
 	code     string
 }
@@ -153,45 +156,51 @@ func (t *reading) begin(src *bufio.Reader) error {
 }
 
 // table reads CSV.
-func (t *reading) table(src io.Reader) error {
-	cells := &cellLimit{src: bufio.NewReaderSize(src, 64<<10), max: int64(t.o.MaxCell), delimiter: ','}
+func (t *reading) table(src *bufio.Reader) error {
+	cells := &cellLimit{src: src, max: int64(t.o.MaxCell), delimiter: ',', line: 1}
 	r := csv.NewReader(cells)
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
-	if t.o.Delimiter != 0 {
-		r.Comma, cells.delimiter = t.o.Delimiter, byte(t.o.Delimiter)
+	if d := t.o.Delimiter; d != 0 {
+		if d >= utf8.RuneSelf || strings.ContainsRune("\"\r\n\x00", d) {
+			return t.fail("csv_delimiter", fmt.Sprintf("%q cannot stand between cells", d), `use one ASCII character: ',', ';', '\t' or '|'`)
+		}
+		r.Comma, cells.delimiter = d, byte(d)
 	}
-	first := true
-	next := 1 // the line on which the next record should begin
-	for number := 1; ; number++ {
+	next := 1 // the line on which the next record should begin, 0 if it is not known
+	for number := 1; ; {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			if stop := t.malformed(err); stop != nil {
+			if stop := t.malformed(err, number, cells, r.InputOffset()); stop != nil {
 				return stop
 			}
-			next = 0 // where the next record begins is not known
+			next = 0
+			number++
 			continue
 		}
 		line, _ := r.FieldPos(0)
-		t.skipped(next, line)
+		t.skipped(next, line, cells)
 		next = line + 1
 		for _, cell := range record {
 			next += strings.Count(cell, "\n")
 		}
-		if first {
-			if err := t.header(record, line); err != nil {
-				return err
-			}
-			first = false
+		if blankRow(record) {
+			t.blank(cells.begin(line))
 			continue
 		}
-		if err := t.row(record, line, number, cells); err != nil {
+		if number == 1 {
+			err = t.header(record, cells.begin(line))
+		} else {
+			err = t.row(record, number, r, cells)
+		}
+		if err != nil {
 			return err
 		}
+		number++
 	}
-	if first && len(t.problems) == 0 {
+	if t.found.Header == nil {
 		return t.fail("csv_header", "csv input must include a header row", "write the names of the columns into the first line")
 	}
 	return nil
@@ -199,11 +208,12 @@ func (t *reading) table(src io.Reader) error {
 
 // skipped counts the empty lines between two records, which the reader of CSV
 // passes over.
-func (t *reading) skipped(from, to int) {
+func (t *reading) skipped(from, to int, cells *cellLimit) {
+	to = cells.begin(to)
 	if from == 0 {
 		return
 	}
-	for line := from; line < to; line++ {
+	for line := from + cells.shift; line < to; line++ {
 		t.blank(line)
 	}
 }
@@ -216,36 +226,45 @@ func (t *reading) blank(line int) {
 }
 
 // malformed notes what is wrong with a record. The reading goes on for a while,
-// so that one look shows more than one mistake.
-func (t *reading) malformed(err error) error {
+// so that one look shows more than one mistake, but not without a header.
+func (t *reading) malformed(err error, number int, cells *cellLimit, offset int64) error {
 	var p *csv.ParseError
 	if !errors.As(err, &p) {
 		return t.unreadable(err)
 	}
-	switch {
-	case errors.Is(p.Err, csv.ErrQuote) && p.Line > p.StartLine:
-		t.note("csv_row", fmt.Sprintf("line %d: a quote is opened that is never closed", p.StartLine))
+	start := cells.begin(p.StartLine)
+	line := cells.begin(p.Line)
+	var what string
+	switch opened := cells.unclosed(offset); {
+	case opened > 0:
+		what = fmt.Sprintf("row %d opens a quote that is never closed (line %d)", number, opened)
 	case errors.Is(p.Err, csv.ErrQuote):
-		t.note("csv_row", fmt.Sprintf("line %d, column %d: a quote inside a quoted cell is not doubled", p.Line, p.Column))
+		what = fmt.Sprintf("row %d: a quote inside a quoted cell is not doubled (line %d, column %d)", number, line, p.Column)
 	case errors.Is(p.Err, csv.ErrBareQuote):
-		t.note("csv_row", fmt.Sprintf("line %d, column %d: a quote stands in a cell that is not quoted", p.Line, p.Column))
+		what = fmt.Sprintf("row %d: a quote stands in a cell that is not quoted (line %d, column %d)", number, line, p.Column)
 	default:
-		t.note("csv_row", fmt.Sprintf("line %d, column %d: %v", p.Line, p.Column, p.Err))
+		what = fmt.Sprintf("row %d: %v (line %d, column %d)", number, p.Err, line, p.Column)
 	}
+	if start != line {
+		what += fmt.Sprintf("; the row begins on line %d, and may have swallowed others", start)
+	}
+	if number == 1 {
+		return t.fail("csv_header", what, "write the header as CSV: double the quotes inside a quoted name")
+	}
+	return t.note("csv_row", what)
+}
+
+// note remembers a problem of a row; when there are enough it returns them. All
+// that are told have the code of the first.
+func (t *reading) note(code, text string) error {
+	if t.code == "" {
+		t.code = code
+	}
+	t.problems = append(t.problems, text)
 	if len(t.problems) >= maxProblems {
 		return t.problem()
 	}
 	return nil
-}
-
-// note remembers a problem of a row. All that are told have one code.
-func (t *reading) note(code, text string) {
-	if len(t.problems) < maxProblems {
-		t.problems = append(t.problems, text)
-		if t.code == "" {
-			t.code = code
-		}
-	}
 }
 
 // header checks the names of the columns.
@@ -256,7 +275,7 @@ func (t *reading) header(record []string, line int) error {
 		case !utf8.ValidString(name):
 			return t.fail("csv_encoding", fmt.Sprintf("line %d is not UTF-8 text", line), "convert it: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW")
 		case strings.Contains(name, "\r"):
-			return t.fail("csv_header", "its lines end with CR alone", "convert the line ends to LF")
+			return t.fail("csv_header", "there are carriage returns in it, do its lines end with CR alone?", "convert the line ends to LF")
 		case strings.TrimSpace(name) == "":
 			return t.fail("csv_header", fmt.Sprintf("column %d of the header has no name", i+1), "name every column in the first line")
 		case len(name) > 1<<10:
@@ -322,21 +341,15 @@ func quoted(s string) string {
 }
 
 // row checks one record and hands it on. number counts the header as 1.
-func (t *reading) row(record []string, line, number int, cells *cellLimit) error {
-	if blankRow(record) {
-		t.blank(line)
-		return nil
-	}
+func (t *reading) row(record []string, number int, r *csv.Reader, cells *cellLimit) error {
+	line, _ := r.FieldPos(0)
+	line = cells.begin(line)
 	if len(record) != len(t.found.Header) {
-		t.note("csv_row", fmt.Sprintf("csv row %d has %d fields but header has %d (line %d)", number, len(record), len(t.found.Header), line))
-		if len(t.problems) >= maxProblems {
-			return t.problem()
-		}
-		return nil
+		return t.note("csv_row", fmt.Sprintf("csv row %d has %d fields but header has %d (line %d)", number, len(record), len(t.found.Header), line))
 	}
 	row := Row{Line: line, Values: make([]string, len(record))}
 	for i, cell := range record {
-		if len(cell)-strings.Count(cell, "\r") > t.o.MaxCell {
+		if len(cell) > t.o.MaxCell {
 			size := cells.next()
 			if row.TooBig == nil {
 				row.TooBig = &TooBig{Column: t.found.Header[i], Bytes: size}
@@ -344,14 +357,23 @@ func (t *reading) row(record []string, line, number int, cells *cellLimit) error
 			continue
 		}
 		if !utf8.ValidString(cell) {
-			t.note("csv_encoding", fmt.Sprintf("line %d, column %s: it is not UTF-8 text", line, quoted(t.found.Header[i])))
-			if len(t.problems) >= maxProblems {
-				return t.problem()
-			}
+			at, _ := r.FieldPos(i)
+			at += cells.shift + strings.Count(cell[:validPrefix(cell)], "\n")
+			return t.note("csv_encoding", fmt.Sprintf("row %d, column %s: it is not UTF-8 text (line %d)", number, quoted(t.found.Header[i]), at))
 		}
 		row.Values[i] = cell
 	}
 	return t.hand(row, number)
+}
+
+// validPrefix is how many bytes of s come before the first that is not UTF-8.
+func validPrefix(s string) int {
+	for i, r := range s {
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd") {
+			return i
+		}
+	}
+	return len(s)
 }
 
 func blankRow(record []string) bool {
@@ -375,15 +397,12 @@ func (t *reading) hand(row Row, number int) error {
 		row.ID = fmt.Sprintf("row-%d", row.Index+1)
 	}
 	if len(row.ID) > maxID || strings.ContainsFunc(row.ID, unicode.IsControl) {
-		t.note("csv_row", fmt.Sprintf("row %d: its id is no short line of text", number))
-		return nil
+		return t.note(t.rowCode(), fmt.Sprintf("row %d: its id is no short line of text (line %d)", number, row.Line))
 	}
 	sum := sha256.Sum256([]byte(row.ID))
 	key := [16]byte(sum[:16])
 	if at, ok := t.seen[key]; ok {
-		if len(t.twice) < maxTwice {
-			t.twice = append(t.twice, fmt.Sprintf("%s in rows %d and %d", quoted(row.ID), at, number))
-		}
+		t.again(row.ID, int(at), number)
 		return nil
 	}
 	t.seen[key] = int32(number)
@@ -393,15 +412,55 @@ func (t *reading) hand(row Row, number int) error {
 	return t.each(row)
 }
 
+// repeated is an id that comes more than once, with the numbers of its rows.
+type repeated struct {
+	id   string
+	rows []string
+}
+
+// again remembers an id that has come before.
+func (t *reading) again(id string, first, number int) {
+	for i := range t.twice {
+		if r := &t.twice[i]; r.id == id {
+			if len(r.rows) < maxTwice {
+				r.rows = append(r.rows, strconv.Itoa(number))
+			} else if len(r.rows) == maxTwice {
+				r.rows = append(r.rows, "…")
+			}
+			return
+		}
+	}
+	if len(t.twice) < maxTwice {
+		t.twice = append(t.twice, repeated{id, []string{strconv.Itoa(first), strconv.Itoa(number)}})
+	} else {
+		t.more = true
+	}
+}
+
 // problem is the error for all that was found, nil if nothing was.
 func (t *reading) problem() error {
-	switch {
-	case len(t.problems) > 0:
+	if len(t.problems) > 0 {
 		return t.fail(t.code, strings.Join(t.problems, "; "), "correct the table; nothing was sent to a model")
-	case len(t.twice) > 0:
-		return t.fail("csv_duplicate_id", "ids come more than once: "+strings.Join(t.twice, "; "), "make the ids unique, or leave --id-column out")
 	}
-	return nil
+	if len(t.twice) == 0 {
+		return nil
+	}
+	var list []string
+	for _, r := range t.twice {
+		list = append(list, fmt.Sprintf("%s in rows %s", quoted(r.id), strings.Join(r.rows, ", ")))
+	}
+	if t.more {
+		list = append(list, "and others")
+	}
+	return t.fail("csv_duplicate_id", "ids come more than once: "+strings.Join(list, "; "), "make the ids unique, or leave --id-column out")
+}
+
+// rowCode is the code of what is wrong with a row.
+func (t *reading) rowCode() string {
+	if t.o.Format == "jsonl" {
+		return "jsonl_row"
+	}
+	return "csv_row"
 }
 
 func (t *reading) fail(code, why, fix string) error {

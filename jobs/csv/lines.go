@@ -13,6 +13,8 @@ import (
 // maxLine bounds a line of JSON lines in bytes.
 const maxLine = 64 << 20
 
+var errLongLine = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
+
 // lines reads JSON lines: an object per line. Without a header from a first
 // reading, the columns are the keys in the order in which they come.
 func (t *reading) lines(src *bufio.Reader) error {
@@ -32,9 +34,8 @@ func (t *reading) lines(src *bufio.Reader) error {
 		if len(bytes.TrimSpace(line)) > 0 {
 			keys, values, bad := object(line)
 			if bad != nil {
-				t.note("jsonl_row", fmt.Sprintf("line %d: %v", number, bad))
-				if len(t.problems) >= maxProblems {
-					return t.problem()
+				if stop := t.note("jsonl_row", fmt.Sprintf("line %d: %v", number, bad)); stop != nil {
+					return stop
 				}
 			} else if first {
 				for _, k := range keys {
@@ -53,15 +54,18 @@ func (t *reading) lines(src *bufio.Reader) error {
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if errors.Is(err, errLongLine) {
+			return t.fail("jsonl_row", fmt.Sprintf("line %d: %v", number, err), "split the table, or give the row a path instead of the text")
+		}
 		if err != nil {
 			return t.unreadable(fmt.Errorf("line %d: %w", number, err))
 		}
 	}
-	if !first {
+	if !first || len(t.problems) > 0 {
 		return nil
 	}
-	if len(names) == 0 && len(t.problems) == 0 {
-		return t.fail("csv_header", "it has no objects", "write one JSON object per line")
+	if len(names) == 0 {
+		return t.fail("csv_header", "it has no objects with keys", "write one JSON object per line")
 	}
 	return t.columns(names)
 }
@@ -72,8 +76,7 @@ func (t *reading) object(keys, values []string, at map[string]int, line int) err
 	for i, k := range keys {
 		col, ok := at[k]
 		if !ok {
-			t.note("jsonl_row", fmt.Sprintf("line %d: the key %s is new", line, quoted(k)))
-			return nil
+			return t.note("jsonl_row", fmt.Sprintf("line %d: the key %s is new", line, quoted(k)))
 		}
 		if len(values[i]) > t.o.MaxCell {
 			if row.TooBig == nil {
@@ -93,7 +96,7 @@ func wholeLine(src *bufio.Reader) ([]byte, error) {
 		part, err := src.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("it is longer than %d MiB", maxLine>>20)
+			return nil, errLongLine
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
@@ -118,6 +121,9 @@ func object(line []byte) (keys, values []string, err error) {
 			return nil, nil, errors.New("its JSON is broken or torn")
 		}
 		key, _ := tok.(string)
+		if key == "" {
+			return nil, nil, errors.New("a key has no name")
+		}
 		if known[key] {
 			return nil, nil, fmt.Errorf("the key %s comes twice", quoted(key))
 		}
