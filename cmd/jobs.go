@@ -47,7 +47,7 @@ type jobOptions struct {
 func newJobsCmd(a *app) *cobra.Command {
 	return group("jobs", "Run one agent for every row of a table",
 		newJobsRunCmd(a), newJobsStatusCmd(a), newJobsListCmd(a), newJobsExportCmd(a), newJobsRetryCmd(a),
-		newJobsStopCmd(a), newJobsCancelCmd(a), newJobsWorkerCmd(a))
+		newJobsStopCmd(a), newJobsCancelCmd(a), newJobsWorkerCmd(a), newJobsUICmd(a))
 }
 
 func newJobsRunCmd(a *app) *cobra.Command {
