@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"syscall"
 
@@ -147,5 +148,22 @@ func (a *app) redactor(secrets map[string]string) *event.Redactor {
 // redactNames collects the values that must never be shown: the provider's
 // keys, and the variables that the config names or whose names tell.
 func redactNames(cfg *config.Config, m *model.OpenedModel, environ []string) map[string]string {
-	return cfg.Secrets(environ, m.Secrets)
+	secrets := cfg.Secrets(environ, m.Secrets)
+	for _, kv := range environ {
+		if address, ok := strings.CutPrefix(kv, engineVar+"="); ok {
+			addPassword(secrets, address)
+		}
+	}
+	return secrets
+}
+
+// addPassword adds the password of a database's URL to the secrets.
+func addPassword(secrets map[string]string, address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return
+	}
+	if password, ok := u.User.Password(); ok && len(password) >= 4 {
+		secrets[engineVar+" password"] = password
+	}
 }

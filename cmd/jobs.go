@@ -130,9 +130,12 @@ func bindEngine(a *app, to *string, f *pflag.FlagSet) {
 	f.StringVar(to, "engine", "", "postgres:// URL of the database that several machines share (default: a file in the state folder; DROVER_ENGINE)")
 }
 
+// engineVar is the variable with the URL of the database. No command gets it.
+const engineVar = "DROVER_ENGINE"
+
 // engineOf is the engine of the flag or the variable.
 func (a *app) engineOf(flag string) (string, error) {
-	engine := cmp.Or(flag, a.getenv("DROVER_ENGINE"))
+	engine := cmp.Or(flag, a.getenv(engineVar))
 	if engine == "" || strings.HasPrefix(engine, "postgres://") || strings.HasPrefix(engine, "postgresql://") {
 		return engine, nil
 	}
@@ -254,12 +257,15 @@ func (a *app) jobOf(p *prepared, o *jobOptions, flags *pflag.FlagSet) (jobs.Opti
 			Instruction: o.inputs.prompt, IDColumn: o.idColumn, Model: p.options.Model.ID, SourcePath: absolutePath(o.source), OutputPath: absolutePath(o.output),
 			Format: cmp.Or(o.inputFormat, formatOf(o.source)), Delimiter: o.delimiter,
 			ItemTimeoutMS: cmp.Or(o.itemTimeout, jobs.DefaultItemTimeout).Milliseconds(), MaxAttempts: cmp.Or(o.maxAttempts, jobs.DefaultAttempts),
-			Isolate: o.isolate, FormulaSafe: o.formulaSafe, Flags: jobFlags(flags), Cwd: o.inputs.caller,
+			Isolate: o.isolate, FormulaSafe: o.formulaSafe, Cwd: o.inputs.caller,
 		},
 		Name: o.name, JobID: o.jobID, Retry: o.retry, State: state, Engine: o.engine, Restart: o.restart, AsIs: o.asIs,
 		Concurrency: cmp.Or(o.maxConcurrency, jobs.DefaultConcurrency), MaxRuntime: o.maxRuntime, MaxCostUSD: p.options.Limits.CostUSD, MaxFailures: o.maxFailures,
 		Base: p.options, NewSessionID: session.NewID, Relocate: a.relocate(o.inputs), Sweep: tools.SweepSession,
 		PatchDir: absolutePath(o.patchDir), JUnit: absolutePath(o.junit),
+	}
+	if o.engine == "" {
+		opts.Spec.Flags = jobFlags(flags) // a shared database is read by others
 	}
 	if o.inputs.schema != nil {
 		opts.Spec.OutputSchema = o.inputs.schema.Raw

@@ -154,7 +154,11 @@ func (a *app) prepare(ctx context.Context, s *stopping, o *runOptions) (_ *prepa
 		return nil, err
 	}
 	a.early.Close() // a run without a sandbox does not take it
-	p.redact = a.redactor(in.settings.dynamic.withSecrets(redactNames(in.config, in.model, a.environ())))
+	secrets := redactNames(in.config, in.model, a.environ())
+	if a.job != nil {
+		addPassword(secrets, a.job.engine)
+	}
+	p.redact = a.redactor(in.settings.dynamic.withSecrets(secrets))
 	if err := a.openLog(p); err != nil {
 		return nil, err
 	}
@@ -422,7 +426,7 @@ func (p *prepared) layers() string {
 }
 
 func (a *app) commands(cfg *config.Config, s settings, m *model.OpenedModel, p *prepared) tools.Commands {
-	remove := append(model.KeyNames(cfg.Providers), cfg.Redact...)
+	remove := append(append(model.KeyNames(cfg.Providers), cfg.Redact...), engineVar)
 	for name := range m.Secrets {
 		remove = append(remove, name)
 	}

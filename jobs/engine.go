@@ -158,7 +158,7 @@ func (e *engine) enqueue(ctx context.Context, tx *sql.Tx, jobID string) error {
 	return e.store.Requeue(ctx, tx, jobID, func(items []string) error {
 		list := make([]river.InsertManyParams, len(items))
 		for i, item := range items {
-			list[i] = river.InsertManyParams{Args: rowArgs{Job: jobID, Item: item}, InsertOpts: &river.InsertOpts{Queue: store.Queue(jobID), MaxAttempts: queueAttempts}}
+			list[i] = river.InsertManyParams{Args: rowArgs{Job: jobID, Item: item}, InsertOpts: &river.InsertOpts{Queue: store.Queue(jobID), MaxAttempts: queueAttempts, ScheduledAt: store.LongAgo()}}
 		}
 		_, err := e.client.InsertManyFastTx(ctx, tx, list)
 		return err

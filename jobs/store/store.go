@@ -102,7 +102,7 @@ func (s *Store) setFree(ctx context.Context) error {
 		for _, q := range []string{
 			"UPDATE drover_row SET status='pending', lost=lost+1, worker='' WHERE status='running'",
 			// What was to wait need not: nobody remembers why.
-			"UPDATE river_job SET state='available', scheduled_at=created_at WHERE state IN ('running', 'scheduled', 'retryable') OR state='available' AND scheduled_at>datetime('now', 'subsec')",
+			"UPDATE river_job SET state='available', scheduled_at='2000-01-01 00:00:00' WHERE state IN ('running', 'scheduled', 'retryable') OR state='available' AND scheduled_at>datetime('now', 'subsec')",
 			"DELETE FROM river_leader",
 		} {
 			if _, err := tx.ExecContext(ctx, q); err != nil {
@@ -148,6 +148,10 @@ func (s *Store) Close() error {
 	}
 	return err
 }
+
+// LongAgo is when rows that may run at once are due. It is no time of day: a
+// clock that is set back would else keep them waiting.
+func LongAgo() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Driver is River's driver for the database.
 func (s *Store) Driver() riverdriver.Driver[*sql.Tx] {
