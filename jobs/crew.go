@@ -3,7 +3,9 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"runtime/debug"
 	"sync"
@@ -94,7 +96,7 @@ func (c *crew) work(ctx context.Context, settle func(ctx context.Context, r *sto
 	if err != nil {
 		return true, drainPause, nil
 	}
-	row, err := persist(c.ctx, func(ctx context.Context) (*store.Row, error) {
+	row, err := persist(c.ctx, c.store, func(ctx context.Context) (*store.Row, error) {
 		return c.store.Claim(ctx, c.jobID, itemID, c.worker)
 	})
 	if row == nil || err != nil {
@@ -108,7 +110,7 @@ func (c *crew) work(ctx context.Context, settle func(ctx context.Context, r *sto
 		c.tellGate(closed, v.err)
 	}
 	c.fill(row, v, out, rep)
-	kept, err := persist(context.WithoutCancel(c.ctx), func(ctx context.Context) (bool, error) {
+	kept, err := persist(context.WithoutCancel(c.ctx), c.store, func(ctx context.Context) (bool, error) {
 		if v.again {
 			return c.store.Release(ctx, row, v.uncounted)
 		}
@@ -133,12 +135,17 @@ func (c *crew) broken(err error) {
 }
 
 // persist does something on the database, again and again for a while: it may be
-// away for a minute.
-func persist[T any](ctx context.Context, do func(ctx context.Context) (T, error)) (T, error) {
-	began, wait := time.Now(), 50*time.Millisecond
+// away for a minute. A file beside it that cannot be written is no reason to
+// wait.
+func persist[T any](ctx context.Context, s *store.Store, do func(ctx context.Context) (T, error)) (T, error) {
+	began, wait, patience := time.Now(), 50*time.Millisecond, patienceWithServer
+	if s.Embedded() {
+		patience = patienceWithFile
+	}
 	for {
 		v, err := do(ctx)
-		if err == nil || time.Since(began) > patienceWithDatabase {
+		var path *fs.PathError
+		if err == nil || errors.As(err, &path) || time.Since(began) > patience {
 			return v, err
 		}
 		select {
@@ -150,8 +157,12 @@ func persist[T any](ctx context.Context, do func(ctx context.Context) (T, error)
 	}
 }
 
-// patienceWithDatabase is how long a database may be away.
-const patienceWithDatabase = 5 * time.Minute
+// How long a database may be away: a server comes back, a disk that is full
+// mostly stays so.
+const (
+	patienceWithServer = 5 * time.Minute
+	patienceWithFile   = 4 * time.Second
+)
 
 func databaseStop(err error) *runner.Stop {
 	return &runner.Stop{Exit: fault.Environment, Reason: "job_database", Err: &event.Err{

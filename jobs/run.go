@@ -303,7 +303,7 @@ func (j *Job) conclude(ctx context.Context, stop *runner.Stop) event.JobStatus {
 	final := c.snapshot()
 	status := j.status(stop, final)
 	if c.results != nil {
-		if _, err := persist(ctx, func(ctx context.Context) (struct{}, error) {
+		if _, err := persist(ctx, c.store, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, c.results.finish(ctx, c.store, c.opts.JUnit)
 		}); err != nil {
 			c.totals.output = databaseOrOutput(err)
