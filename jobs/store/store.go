@@ -45,18 +45,18 @@ type Store struct {
 	lock *os.File
 }
 
-// OpenFolder opens the database in the folder of an embedded job, and makes
-// both if they are not there. With work set it takes the folder's lock, which
+// OpenFolder opens the database in the folder of an embedded job. With work set
+// it makes both if they are not there, and takes the folder's lock, which
 // one process has at a time: with it comes the right to run rows, and rows that
 // a dead process left running are set free. Without it the job can be looked at
 // and asked to stop. Errors are faults of class Environment, or Session when
 // another process has the lock.
 func OpenFolder(ctx context.Context, dir string, work bool) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, stateFault(dir, err)
-	}
 	s := &Store{dir: dir}
 	if work {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, stateFault(dir, err)
+		}
 		var err error
 		if s.lock, err = takeLock(filepath.Join(dir, "lock")); err != nil {
 			return nil, lockFault(dir, err)
