@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 // promise.
 func drover() {
 	args := os.Args[1:]
-	if dir := os.Getenv("EXAMPLE_STREAMS"); dir != "" && len(args) > 0 && args[0] == "run" {
+	if dir := os.Getenv("EXAMPLE_STREAMS"); dir != "" && len(args) > 0 && (args[0] == "run" || args[0] == "jobs" && len(args) > 1 && args[1] == "run") && !slices.Contains(args, "--dry-run") {
 		f, err := os.CreateTemp(dir, "run-*.jsonl")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

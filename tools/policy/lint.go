@@ -441,5 +441,5 @@ var judgedBy = map[string]string{
 	"search_in_files": "path", "list_dir": "path", "view_image": "path", "write_stdin": nothing, "drover_help": nothing,
 	"update_plan": nothing, "get_goal": nothing, "create_goal": nothing, "update_goal": nothing, "tool_search": nothing,
 	"tool_suggest": nothing, "wait_agent": nothing, "list_agents": nothing, "close_agent": nothing, "exec": nothing, "wait": nothing,
-	"report_agent_job_result": nothing,
+	"report_agent_job_result": nothing, "spawn_agents_on_csv": "path",
 }
