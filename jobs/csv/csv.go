@@ -85,6 +85,7 @@ const (
 	maxProblems = 5
 	maxTwice    = 10
 	maxID       = 256
+	maxName     = 1 << 10
 )
 
 // Read reads the whole table and calls each with every row; nil only checks. An
@@ -186,7 +187,7 @@ func (t *reading) table(src *bufio.Reader) error {
 		for _, cell := range record {
 			next += strings.Count(cell, "\n")
 		}
-		if blankRow(record) {
+		if blankRow(record, t.o.MaxCell) {
 			t.blank(cells.begin(line))
 			continue
 		}
@@ -278,8 +279,8 @@ func (t *reading) header(record []string, line int) error {
 			return t.fail("csv_header", "there are carriage returns in it, do its lines end with CR alone?", "convert the line ends to LF")
 		case strings.TrimSpace(name) == "":
 			return t.fail("csv_header", fmt.Sprintf("column %d of the header has no name", i+1), "name every column in the first line")
-		case len(name) > 1<<10:
-			return t.fail("csv_header", fmt.Sprintf("the name of column %d has %d bytes", i+1, len(name)), "is the first line a header?")
+		case len(name) > min(maxName, t.o.MaxCell):
+			return t.fail("csv_header", fmt.Sprintf("the name of column %d has more than %d bytes", i+1, min(maxName, t.o.MaxCell)), "is the first line a header?")
 		}
 	}
 	if len(names) == 1 && t.o.Delimiter == 0 {
@@ -376,9 +377,11 @@ func validPrefix(s string) int {
 	return len(s)
 }
 
-func blankRow(record []string) bool {
+// blankRow tells whether no cell holds anything. What a cell above the limit
+// holds is not known, so that its row is none.
+func blankRow(record []string, limit int) bool {
 	for _, cell := range record {
-		if strings.TrimSpace(cell) != "" {
+		if len(cell) > limit || strings.TrimSpace(cell) != "" {
 			return false
 		}
 	}

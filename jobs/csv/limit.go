@@ -110,6 +110,9 @@ func (l *cellLimit) Read(p []byte) (n int, err error) {
 			return 0, err
 		}
 		quote, keep := l.step(c)
+		if keep && c == '\r' && l.size == l.max+1 {
+			c = '.' // the reader behind would drop it before a line's end, and not know the cell
+		}
 		if quote {
 			p[n] = '"'
 			n++
