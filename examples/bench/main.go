@@ -85,7 +85,7 @@ func (b *bench) report(only []string) error {
 		if s.first {
 			fmt.Fprintf(w, "%s to first event\t\t%.1f ms\t\t\t\t\n", s.name, drover.firstMS())
 		}
-		if s.terminal {
+		if s.terminal || s.rows > 0 {
 			left, right := median(floor.cpu), median(drover.cpu)
 			fmt.Fprintf(w, "%s processors\t%.1f ms\t%.1f ms\t%.2f\t\t\t\n", s.name, ms(left), ms(right), float64(right)/float64(left))
 		}

@@ -36,6 +36,9 @@ type scenario struct {
 	// terminal is frames on a terminal, against JSON lines into a file; what
 	// counts is the time of the processors.
 	terminal bool
+	// rows is a list job of so many rows, against one process for each; what
+	// counts is the time of the processors.
+	rows int
 }
 
 // off is drover without a sandbox; without it drover runs in its default one.
@@ -58,6 +61,7 @@ var scenarios = []scenario{
 	{name: "chunks-frames/file", model: "chunks-20000", terminal: true},
 	{name: "output-frames/file", model: "output-50000000", terminal: true},
 	{name: "processes", model: "turns-5", processes: 20},
+	{name: "job/processes", rows: 200},
 }
 
 type bench struct {
@@ -132,6 +136,11 @@ func (b *bench) measure(s scenario) (floor, drover sample, err error) {
 	if s.terminal {
 		left, right = b.argv(s.model, nil), b.argv(s.model, []string{"--format", "frames"})
 	}
+	if s.rows > 0 {
+		if left, right, err = b.job(s.rows); err != nil {
+			return floor, drover, err
+		}
+	}
 	for i := range b.runs + 1 {
 		for _, side := range []struct {
 			into *sample
@@ -152,6 +161,26 @@ func (b *bench) measure(s scenario) (floor, drover sample, err error) {
 // argv is the command line of a drover.
 func (b *bench) argv(model string, args []string) []string {
 	return append([]string{b.binary, "run", "go", "--model", "bench/" + model, "--yolo", "--format", "jsonl"}, args...)
+}
+
+// job lays out a table, and returns the command lines that work on its rows: one
+// process for each, sixteen at once, and a list job.
+func (b *bench) job(rows int) (processes, job []string, err error) {
+	var table strings.Builder
+	table.WriteString("id\n")
+	for i := range rows {
+		fmt.Fprintf(&table, "%d\n", i)
+	}
+	report := `{"tool_calls":[{"name":"report_agent_job_result","args":{"job_id":"${job_id}","item_id":"${item_id}","result":{"ok":true}}}]}`
+	for name, text := range map[string]string{"rows.csv": table.String(), "row.jsonl": report + "\n", "one.jsonl": `{"text":"Done."}` + "\n"} {
+		if err := os.WriteFile(filepath.Join(b.temp, name), []byte(text), 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
+	at := func(name string) string { return filepath.Join(b.temp, name) }
+	processes = []string{"sh", "-c", fmt.Sprintf(`seq %d | xargs -P 16 -I{} "$0" run 'row {}' --model "script:$1" --format jsonl`, rows), b.binary, at("one.jsonl")}
+	job = []string{b.binary, "jobs", "run", at("rows.csv"), "--restart", "--instruction", "row {id}", "-o", at("out.csv"), "--model", "script:" + at("row.jsonl"), "--format", "jsonl"}
+	return processes, job, nil
 }
 
 // runSide runs the processes of a scenario at once; the wall time is that of
