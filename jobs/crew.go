@@ -51,6 +51,10 @@ type crew struct {
 	totals totals
 	// rows are the attempts of this process that are under way.
 	rows map[string]*attempt
+	// told are the latest numbers of attempts in the stream, by the rows that are
+	// tried again: the database gives a number once more if the attempt did not
+	// count.
+	told map[string]int
 	// hopeless counts failures in a row that every other row would share.
 	hopeless int
 	// wake is signalled when a row has ended.
@@ -80,7 +84,7 @@ func (c *counts) of(status event.JobItemStatus) *int {
 // newCrew makes a crew that works on nothing yet.
 func newCrew(o Options, spec *Spec, jobID string, header []string) *crew {
 	return &crew{opts: o, spec: spec, jobID: jobID, header: header, log: o.Base.Log, gate: newGate(max(1, o.Concurrency)),
-		budget: &budget{max: o.MaxCostUSD}, rows: map[string]*attempt{}, wake: make(chan struct{}, 1)}
+		budget: &budget{max: o.MaxCostUSD}, rows: map[string]*attempt{}, told: map[string]int{}, wake: make(chan struct{}, 1)}
 }
 
 // begin makes the crew ready to run agents until ctx ends.
@@ -303,9 +307,14 @@ func (c *crew) began(row *store.Row) {
 	c.mu.Lock()
 	c.counts.pending--
 	c.counts.running++
+	number := c.number(row)
 	c.mu.Unlock()
-	c.log.Emit(event.Origin{ItemID: row.ItemID}, event.JobItemStartedEvent{JobID: c.jobID, Index: row.Index, Attempt: row.Attempt, InputSHA256: row.SHA256})
+	c.log.Emit(event.Origin{ItemID: row.ItemID}, event.JobItemStartedEvent{JobID: c.jobID, Index: row.Index, Attempt: number, InputSHA256: row.SHA256})
 }
+
+// number is that of the row's present attempt in the stream, where no number
+// comes twice. c.mu is held.
+func (c *crew) number(row *store.Row) int { return max(row.Attempt, c.told[row.ItemID]+1) }
 
 // ended tells how an attempt ended, after the database knows it. kept says
 // that the row was still this worker's own.
@@ -314,7 +323,7 @@ func (c *crew) ended(row *store.Row, v verdict, out runner.Outcome, kept bool) {
 		v.status, v.again = "cancelled", true
 		v.err = &event.Err{Code: reasonLost, Message: "the row was given to another worker meanwhile; this attempt counts for nothing"}
 	}
-	e := event.JobItemFinishedEvent{JobID: c.jobID, Index: row.Index, Attempt: row.Attempt, Status: v.status,
+	e := event.JobItemFinishedEvent{JobID: c.jobID, Index: row.Index, Status: v.status,
 		Result: row.Result, Error: v.err, WillRetry: v.again, CostUSD: row.CostUSD, DurationMS: row.DurationMS}
 	if !kept || v.again {
 		e.Result = nil
@@ -326,6 +335,12 @@ func (c *crew) ended(row *store.Row, v verdict, out runner.Outcome, kept bool) {
 		e.Usage = &usage
 	}
 	c.mu.Lock()
+	e.Attempt = c.number(row)
+	if v.again {
+		c.told[row.ItemID] = e.Attempt
+	} else {
+		delete(c.told, row.ItemID)
+	}
 	delete(c.rows, row.ItemID)
 	c.counts.running--
 	if v.again {

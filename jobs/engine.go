@@ -81,15 +81,19 @@ func (e *engine) join(ctx context.Context, c *crew) error {
 	e.mu.Lock()
 	e.crews[c.jobID] = c
 	e.mu.Unlock()
+	// The queue of the job comes after the start: one that is removed while the
+	// client still starts would keep it from ever ending.
+	if !e.started {
+		// Whoever wants rows to end cancels the crews; the queue ends after them.
+		if err := e.client.Start(context.WithoutCancel(ctx)); err != nil {
+			return fmt.Errorf("start the queue: %w", err)
+		}
+		e.started = true
+	}
 	if err := e.client.Queues().Add(store.Queue(c.jobID), river.QueueConfig{MaxWorkers: c.gate.max}); err != nil {
 		return fmt.Errorf("join the queue of job %s: %w", c.jobID, err)
 	}
-	if e.started {
-		return nil
-	}
-	e.started = true
-	// Whoever wants rows to end cancels the crews; the queue ends after them.
-	return e.client.Start(context.WithoutCancel(ctx))
+	return nil
 }
 
 // leave ends the work on a job: no row is begun any more, and those that are

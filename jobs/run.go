@@ -215,14 +215,17 @@ func (j *Job) tellOther(ctx context.Context, itemID string, index int) {
 	if c.results != nil {
 		c.results.append(c, row)
 	}
+	c.mu.Lock()
+	number := c.number(row)
+	c.mu.Unlock()
 	code := row.ExitCode
-	e := event.JobItemFinishedEvent{JobID: c.jobID, Index: row.Index, Attempt: row.Attempt, Status: event.JobItemStatus(row.Status),
+	e := event.JobItemFinishedEvent{JobID: c.jobID, Index: row.Index, Attempt: number, Status: event.JobItemStatus(row.Status),
 		ExitCode: &code, Result: row.Result, CostUSD: row.CostUSD, DurationMS: row.DurationMS}
 	if row.Error != "" {
 		e.Error = &event.Err{Code: row.Status, Message: row.Error}
 	}
 	o := event.Origin{ItemID: row.ItemID}
-	c.log.Emit(o, event.JobItemStartedEvent{JobID: c.jobID, Index: row.Index, Attempt: row.Attempt, InputSHA256: row.SHA256})
+	c.log.Emit(o, event.JobItemStartedEvent{JobID: c.jobID, Index: row.Index, Attempt: number, InputSHA256: row.SHA256})
 	c.log.Emit(o, e)
 	c.mu.Lock()
 	c.totals.finished++
