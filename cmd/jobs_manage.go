@@ -340,7 +340,7 @@ func newJobsExportCmd(a *app) *cobra.Command {
 		if err := oneOf("format", format, []string{"csv", "jsonl", "junit"}); err != nil {
 			return err
 		}
-		return jobs.Export(ctx, s, j, format, out, a.stdout)
+		return jobs.Export(ctx, s, j, format, absolutePath(out), a.stdout)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"drover/jobs/result"
 	"drover/jobs/store"
+	"drover/output/fault"
 )
 
 // Export writes the result of a job as it is now, as csv, jsonl or junit, to the
@@ -29,6 +30,10 @@ func Export(ctx context.Context, s *store.Store, j *store.Job, format, file stri
 	}
 	if file == "" {
 		return write(w)
+	}
+	if spec.SourcePath != "-" && samePlace(file, spec.SourcePath) {
+		return &fault.Error{Code: "output_path", What: fmt.Sprintf("the output %q cannot be used", file), Why: "it is the table itself, which would be lost",
+			Fix: "name another file with -o", Exit: fault.Usage}
 	}
 	if err := result.Replace(file, write); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
