@@ -250,7 +250,10 @@ func (c *crew) agent(row *store.Row, rep *report, ask func(float64) *runner.Stop
 		o.Limits.Wall = limit
 	}
 	o.Limits.CostUSD = 0 // the job's budget, see Row.Budget
-	o.Row = &runner.Row{ItemID: row.ItemID, Index: row.Index, Attempt: row.Attempt,
+	c.mu.Lock()
+	number := c.number(row)
+	c.mu.Unlock()
+	o.Row = &runner.Row{ItemID: row.ItemID, Index: row.Index, Attempt: number,
 		Values: c.scriptValues(row.ItemID, row.Cells), Budget: ask, Missing: rep.missing}
 	return o
 }

@@ -95,7 +95,7 @@ func (c *crew) isolate(ctx context.Context, o *runner.Options, row *store.Row) (
 		return nil, err
 	}
 	var err error
-	if p.at, err = c.places.isolator.Isolate(ctx, fmt.Sprintf("%d-%d", row.Index, row.Attempt)); err != nil {
+	if p.at, err = c.places.isolator.Isolate(ctx, fmt.Sprintf("%d-%d", row.Index, o.Row.Attempt)); err != nil {
 		return nil, err
 	}
 	if *o, p.undo, err = c.opts.Relocate(ctx, *o, p.at.Dir); err != nil {
