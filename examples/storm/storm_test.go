@@ -259,9 +259,9 @@ func (s *storm) between(low, high time.Duration) time.Duration {
 func full() bool { return os.Getenv("DROVER_STORM") != "" }
 
 func TestEmbeddedJobIsKilledAndResumedAgainAndAgain(t *testing.T) {
-	rows, kills, delay, longest := 200, 6, 150, 700*time.Millisecond
+	rows, kills, delay, longest := 200, 6, 450, 700*time.Millisecond
 	if full() {
-		rows, kills, delay, longest = 2000, 30, 250, 1500*time.Millisecond
+		rows, kills, delay, longest = 2000, 30, 400, 1500*time.Millisecond
 	}
 	s := newStorm(t, rows, delay, "")
 	for n := range kills {
