@@ -259,9 +259,9 @@ func (s *storm) between(low, high time.Duration) time.Duration {
 func full() bool { return os.Getenv("DROVER_STORM") != "" }
 
 func TestEmbeddedJobIsKilledAndResumedAgainAndAgain(t *testing.T) {
-	rows, kills, delay, longest := 200, 6, 450, 700*time.Millisecond
+	rows, kills, delay, shortest, longest := 200, 6, 450, 100*time.Millisecond, 700*time.Millisecond
 	if full() {
-		rows, kills, delay, longest = 2000, 30, 400, 1500*time.Millisecond
+		rows, kills, delay, shortest, longest = 2000, 30, 350, 300*time.Millisecond, 1800*time.Millisecond
 	}
 	s := newStorm(t, rows, delay, "")
 	for n := range kills {
@@ -274,7 +274,7 @@ func TestEmbeddedJobIsKilledAndResumedAgainAndAgain(t *testing.T) {
 				t.Fatalf("run %d failed: %v\n%s", n, err, s.stderr())
 			}
 			t.Fatalf("the job was done after %d kills: the rows must take longer", n)
-		case <-time.After(s.between(100*time.Millisecond, longest)):
+		case <-time.After(s.between(shortest, longest)):
 		}
 		_ = c.Process.Kill() // it may have ended
 		<-ended
