@@ -167,7 +167,7 @@ func (t *reading) table(src *bufio.Reader) error {
 		}
 		r.Comma, cells.delimiter = d, byte(d)
 	}
-	next := 1 // the line on which the next record should begin, 0 if it is not known
+	next := 1 // the line on which the next record should begin
 	for number := 1; ; {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -177,7 +177,6 @@ func (t *reading) table(src *bufio.Reader) error {
 			if stop := t.malformed(err, number, cells, r.InputOffset()); stop != nil {
 				return stop
 			}
-			next = 0
 			number++
 			continue
 		}
@@ -211,9 +210,6 @@ func (t *reading) table(src *bufio.Reader) error {
 // passes over.
 func (t *reading) skipped(from, to int, cells *cellLimit) {
 	to = cells.begin(to)
-	if from == 0 {
-		return
-	}
 	for line := from + cells.shift; line < to; line++ {
 		t.blank(line)
 	}

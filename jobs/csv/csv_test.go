@@ -267,6 +267,17 @@ func TestMistakeInALineDoesNotHideThoseBehindIt(t *testing.T) {
 	}
 }
 
+func TestOpenQuoteAtTheEndIsNotTakenForAnEarlierMistake(t *testing.T) {
+	// The carriage return at the end has the whole table read before its first row
+	// is looked at.
+	f, _ := mustFail(t, "a,b\n1,x\"y\n2,\"z\r", Options{})
+	for _, want := range []string{"row 2: a quote stands in a cell that is not quoted (line 2, column 4)", "row 3 opens a quote that is never closed (line 3)"} {
+		if !strings.Contains(f.Why, want) {
+			t.Errorf("%q is not in %q", want, f.Why)
+		}
+	}
+}
+
 func TestOnlySomeOfManyMistakesAreTold(t *testing.T) {
 	f, _ := mustFail(t, "a,b\n"+strings.Repeat("1\n", 1000), Options{})
 	if n := strings.Count(f.Why, "csv row"); n != maxProblems {
