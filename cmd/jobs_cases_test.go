@@ -400,8 +400,9 @@ func TestJobSchema(t *testing.T) {
 	}
 }
 
-// gate is a command that waits until a file named after its row is there.
-var gate = execCall("while [ ! -e go-${item_id} ]; do sleep 0.05; done")
+// gate is a command that waits until a file named after its row is there. The
+// agent waits for it as long as it can.
+var gate = m{"name": "exec_command", "args": m{"cmd": "while [ ! -e go-${item_id} ]; do sleep 0.05; done", "yield_time_ms": 30000}}
 
 // jobState is what jobs status tells.
 func (p *process) jobState() jobRow {
