@@ -20,11 +20,10 @@ import (
 	"drover/tools"
 )
 
-// addHooks hands the hooks to the run, and the mask for what leaves it. A hook
+// addHooks hands the hooks to the run. A hook
 // that must not fail and whose program is missing ends the run here, before the
 // first request to the model.
 func (a *app) addHooks(p *prepared, in inputs) error {
-	p.options.Mask = p.redact.String
 	hooks := slices.Clone(in.config.Hooks)
 	if len(hooks) == 0 {
 		return nil

@@ -188,6 +188,7 @@ func (a *app) runnerOptions(p *prepared, in inputs) runner.Options {
 		Policy: in.policy, Files: p.files, Cwd: in.cwd, Limits: withDenials(s.limits, in.policy),
 		Checks: s.checks, CheckRetries: s.checkRetries, Mode: s.mode, DryRun: a.run.dryRun, Answers: s.answers, Schema: in.schema, Output: s.output, Log: p.log, Keep: p.session.Keep, OpenArtifact: p.openArtifact,
 		Commands: a.commands(in.config, s, in.model, p), Notices: append(p.notices(in), sandboxNotices(p.sandbox.Info(), s, in.policy)...),
+		Mask: p.redact.String,
 		Started: event.RunStartedEvent{
 			Schema: event.SchemaID, Product: "drover", Version: Version, Cwd: in.cwd, PromptSource: in.source,
 			Policy: policyRef(in.policy), Labels: s.labels, Capabilities: []string{"args_delta", "terminal", "usage", "artifacts"},

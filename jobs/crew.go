@@ -292,6 +292,8 @@ func (c *crew) fill(row *store.Row, v verdict, out runner.Outcome, rep *report) 
 	rep.mu.Lock()
 	row.Result = rep.result
 	rep.mu.Unlock()
+	// The database and the files of the result are outputs like the stream.
+	row.Error, row.Result = c.mask(row.Error), c.maskJSON(row.Result)
 	row.CostUSD, row.InputTokens, row.OutputTokens = out.CostUSD, out.Usage.InputTokens, out.Usage.OutputTokens
 	if out.Usage.Calls == 0 {
 		row.CostUSD = nil
@@ -300,6 +302,27 @@ func (c *crew) fill(row *store.Row, v verdict, out runner.Outcome, rep *report) 
 		c.drain(&runner.Stop{Exit: fault.Partial, Reason: reasonWorker, Err: &event.Err{
 			Code: reasonWorker, Message: "cancelled by worker request", Fix: "row " + row.ItemID + " reported with stop; run the job again to go on with the rest"}})
 	}
+}
+
+// mask takes the secrets of the run out of a text.
+func (c *crew) mask(text string) string {
+	if c.opts.Base.Mask == nil {
+		return text
+	}
+	return c.opts.Base.Mask(text)
+}
+
+// maskJSON takes the secrets out of a JSON object. Where a secret is no text in
+// it, such as a number, what is left would be no JSON, and becomes text.
+func (c *crew) maskJSON(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return nil
+	}
+	masked := json.RawMessage(c.mask(string(raw)))
+	if json.Valid(masked) {
+		return masked
+	}
+	return json.RawMessage(`{"redacted":` + quote(string(masked)) + `}`)
 }
 
 // reasonWorker marks a job that the agent of a row has ended.
