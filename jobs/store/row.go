@@ -231,7 +231,12 @@ func (s *Store) Requeue(ctx context.Context, tx *sql.Tx, jobID string, put func(
 	}
 	for after := -1; ; {
 		items, last, err := s.pendingItems(ctx, tx, jobID, after)
-		if err != nil || len(items) == 0 {
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			// What has a time is put in as scheduled, though the time is long past.
+			_, err := s.exec(ctx, tx, "UPDATE river_job SET state='available' WHERE queue=?1 AND state='scheduled'", Queue(jobID))
 			return err
 		}
 		if err := put(items); err != nil {
