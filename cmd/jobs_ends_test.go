@@ -48,7 +48,7 @@ func TestJobRowsThatAreEnded(t *testing.T) {
 		"turns":    {[]string{"--max-turns", "1"}, "limit: "},
 		"calls":    {[]string{"--max-tool-calls", "1"}, "limit: "},
 		"refused":  {[]string{"--deny", "exec:touch", "--on-deny", "fail"}, "blocked: "},
-		"too late": {[]string{"--item-timeout", "3s"}, "timeout: worker exceeded max runtime of 3s"},
+		"too late": {[]string{"--item-timeout", "5s"}, "timeout: worker exceeded max runtime of 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,9 +67,9 @@ func TestJobRetryOfSomeStatuses(t *testing.T) {
 	t.Parallel()
 	first := m{"name": "report_agent_job_result", "args": m{"job_id": "${job_id}", "item_id": "${row.q}", "result": m{}}}
 	p := job(t, script(t, calls(first), calls(execCall("[ ${item_id} = silent ] || [ -e fast ] || sleep 300")), says("Hm."), says("Hm.")),
-		"id,q\nfine,fine\nslow,x\nsilent,x\n", "--item-timeout", "4s")
+		"id,q\nfine,fine\nslow,x\nsilent,x\n", "--item-timeout", "5s")
 	p.mustEnd(20)
-	p.wantStatuses(map[string]string{"fine": "completed", "slow": "timeout: worker exceeded max runtime of 4s", "silent": unreported})
+	p.wantStatuses(map[string]string{"fine": "completed", "slow": "timeout: worker exceeded max runtime of 5s", "silent": unreported})
 	p.lay(map[string]string{"fast": "", "other.jsonl": script(t, calls(reportCall))})
 	p.drover("jobs", "retry", "--status", "timeout", "--item-timeout", "1m").wantBegun(20, "slow")
 	p.wantStatuses(map[string]string{"fine": "completed", "slow": unreported, "silent": unreported})
