@@ -188,7 +188,7 @@ func TestHugeCells(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("id,q\nlarge," + strings.Repeat("word ", 40_000) + "\nhuge,\"" + strings.Repeat("much too long, ", 1_400_000) + "\"\n")
-	want := map[string]string{"large": "completed", "huge": `failed: row 2, column "q": the cell has 21000000 bytes, more than a row can hold`}
+	want := map[string]string{"large": "completed", "huge": `failed: line 3, column "q": the cell has 21000000 bytes, more than the 8388608 allowed`}
 	for i := range 10 {
 		fmt.Fprintf(&table, "r%d,%d\n", i, i)
 		want[fmt.Sprint("r", i)] = "completed"

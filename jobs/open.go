@@ -479,7 +479,7 @@ func (j *Job) loadRows(ctx context.Context, tx *sql.Tx, o Options) error {
 	again, err := readTable(o, j.table.Header, func(r csv.Row) error {
 		row := &store.Row{ItemID: r.ID, SourceID: r.SourceID, Index: r.Index, Cells: r.Values, SHA256: rowHash(head, r.Values)}
 		if r.TooBig != nil {
-			row.Problem = fmt.Sprintf("row %d, column %q: the cell has %d bytes, more than a row can hold", r.Index+1, r.TooBig.Column, r.TooBig.Bytes)
+			row.Problem = fmt.Sprintf("line %d, column %q: the cell has %d bytes, more than the %d allowed", r.Line, r.TooBig.Column, r.TooBig.Bytes, csv.DefaultMaxCell)
 		}
 		return l.Add(ctx, row)
 	})

@@ -41,6 +41,11 @@ func linesPath(output string) string {
 func openResults(ctx context.Context, s *store.Store, jobID string, spec *Spec, path string, header []string, name string) (*results, error) {
 	r := &results{path: path, lines: linesPath(path),
 		table: result.Table{JobID: jobID, Name: name, Header: header, FormulaSafe: spec.FormulaSafe}}
+	for _, file := range []string{r.path, r.lines} {
+		if err := result.Clean(realPath(file)); err != nil {
+			return nil, fmt.Errorf("clean up beside %s: %w", file, err)
+		}
+	}
 	if err := r.writeLines(ctx, s, true); err != nil {
 		return nil, err
 	}

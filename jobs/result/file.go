@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 )
 
 // Replace writes a file by rename: whoever reads it sees the old one or the new
@@ -47,6 +49,28 @@ func Replace(path string, write func(w io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), target)
+}
+
+// Clean removes what writers of path that were killed have left beside it. Nobody
+// else may be writing it meanwhile.
+func Clean(path string) error {
+	left, err := filepath.Glob(escape(path) + ".*-*.tmp")
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		if unfinished.MatchString(strings.TrimPrefix(name, path)) {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return err
+}
+
+var unfinished = regexp.MustCompile(`^\.[0-9]+-[0-9]+\.tmp$`)
+
+// escape keeps a path from being a pattern.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // create makes the new file beside the old one. The umask applies to a mode that

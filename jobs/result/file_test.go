@@ -224,3 +224,20 @@ func TestAppenderAddsLinesToAFileThatIsThere(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestFilesOfKilledWritersAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out[1].csv")
+	for _, name := range []string{"out[1].csv", "out[1].csv.77-0.tmp", "out[1].csv.a-b.tmp", "out1.csv.77-0.tmp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Clean(path); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 3 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
