@@ -100,6 +100,11 @@ func (c *crew) work(ctx context.Context, settle func(ctx context.Context, r *sto
 	if err != nil {
 		return true, drainPause, nil
 	}
+	if spent, over := c.budget.spent(); over {
+		c.gate.leave(probe, unknown)
+		c.drain(c.budget.stop(spent))
+		return true, drainPause, nil
+	}
 	row, err := persist(c.ctx, c.store, func(ctx context.Context) (*store.Row, error) {
 		return c.store.Claim(ctx, c.jobID, itemID, c.worker)
 	})
