@@ -1,7 +1,10 @@
 package cmd
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -82,4 +85,75 @@ func TestJobRetryOfSomeStatuses(t *testing.T) {
 	if out, exit := p.drover("jobs", "status", "no-such-job").plain(); exit != 8 {
 		t.Errorf("exit %d: %s", exit, out)
 	}
+}
+
+// TestJobWhoseReaderGoesAway ends with 141 and can be continued.
+func TestJobWhoseReaderGoesAway(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	table.WriteString("id,q\n")
+	for i := range 300 {
+		fmt.Fprintf(&table, "r%d,%d\n", i, i)
+	}
+	p := job(t, script(t, m{"delay_ms": 20, "tool_calls": []any{reportCall}}), table.String(), "--max-concurrency", "2")
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(out).ReadBytes('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.finish(); exit != 141 || strings.Count(p.stderr.String(), "\n") > 1 {
+		t.Errorf("exit %d: %s", exit, p.stderr.String())
+	}
+	if s := p.jobState(); s.Active || s.Running != 0 || s.Completed+s.Pending != 300 {
+		t.Errorf("the status is %+v", s)
+	}
+	p.again().mustEnd(0)
+	p.wantCompleted(300, 300)
+	for _, l := range p.lines("out.jsonl") {
+		if l.AttemptCount != 1 {
+			t.Errorf("row %s had %d attempts", l.ItemID, l.AttemptCount)
+		}
+	}
+}
+
+// TestJobWhoseDatabaseIsNone: the error names the file, the list passes over it,
+// and --restart begins anew.
+func TestJobWhoseDatabaseIsNone(t *testing.T) {
+	t.Parallel()
+	p := job(t, script(t, calls(reportCall)), "id,q\na,1\n")
+	p.mustEnd(0)
+	files, err := filepath.Glob(filepath.Join(p.dir, ".state", "drover", "jobs", "*", "job.db"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("databases %v, %v", files, err)
+	}
+	p.sh("rm -f .state/drover/jobs/*/job.db-* && head -c 8192 /dev/urandom >" + files[0])
+	end := lastLine(t, p.again().mustEnd(7))
+	if end.Reason != "job_database" || !strings.Contains(end.Error.Message, filepath.Dir(files[0])) {
+		t.Errorf("the end is %+v", end.Error)
+	}
+	if out, exit := p.drover("jobs", "list").plain(); exit != 0 {
+		t.Errorf("list: exit %d: %s", exit, out)
+	}
+	p.again("--restart").wantBegun(0, "a")
+}
+
+// TestJobFromStandardInputIsRetried without its table, which is gone.
+func TestJobFromStandardInputIsRetried(t *testing.T) {
+	t.Parallel()
+	report := m{"name": "report_agent_job_result", "args_raw": `{"job_id":"${job_id}","item_id":"${item_id}","result":{"n":${row.q}}}`}
+	p := job(t, script(t, calls(report), says("No."), says("No.")), "")
+	n := p.drover(append([]string{"jobs", "run", "-"}, p.cmd.Args[4:]...)...)
+	n.cmd.Stdin = strings.NewReader("id,q\na,1\nb,{\n")
+	n.wantBegun(20, "a", "b")
+	p.lay(map[string]string{"other.jsonl": script(t, calls(reportCall))})
+	p.drover("jobs", "retry", "-m", "script:other.jsonl", "--as-is").wantBegun(0, "b")
+	p.wantStatuses(map[string]string{"a": "completed", "b": "completed"})
 }

@@ -135,16 +135,9 @@ func openStore(ctx context.Context, o Options, jobID string, work bool) (*store.
 	}
 	dir := Folder(o.State, jobID)
 	if o.Restart {
-		// The lock keeps a job that is being run from being forgotten.
-		s, err := store.OpenFolder(ctx, dir, true)
-		if err != nil {
+		if err := store.Forget(dir); err != nil {
 			return nil, err
 		}
-		defer func() { _ = s.Close() }()
-		if err := s.Remove(ctx, jobID); err != nil {
-			return nil, fmt.Errorf("forget job %s: %w", jobID, err)
-		}
-		_ = s.Close() // it is opened anew
 	}
 	return store.OpenFolder(ctx, dir, work)
 }

@@ -71,6 +71,26 @@ func OpenFolder(ctx context.Context, dir string, work bool) (*Store, error) {
 	return s, nil
 }
 
+// Forget removes the database in the folder of an embedded job, also one that
+// cannot be read. The lock keeps a job that is being run from being forgotten.
+// Errors are as those of OpenFolder.
+func Forget(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return stateFault(dir, err)
+	}
+	lock, err := takeLock(lockPath(dir))
+	if err != nil {
+		return lockFault(dir, err)
+	}
+	defer lock.Close()
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(filepath.Join(dir, FileName+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return stateFault(dir, err)
+		}
+	}
+	return nil
+}
+
 // openFile opens the SQLite file. One connection serves all: SQLite has one
 // writer anyway, and waiting in line here is cheaper than waiting for its lock.
 // Not every commit waits for the disk, only those of Tx do: what was reported
@@ -267,7 +287,7 @@ func stateFault(dir string, err error) error {
 			Fix: "see: drover jobs list", Exit: fault.Session, Err: err}
 	}
 	return &fault.Error{Code: "job_database", What: fmt.Sprintf("the database of the job in %q cannot be used", dir), Why: err.Error(),
-		Fix: "make room or permissions in the state folder (XDG_STATE_HOME), then start the job again: finished rows are kept", Exit: fault.Environment, Err: err}
+		Fix: "make room or permissions in the state folder (XDG_STATE_HOME), then start the job again: finished rows are kept; a database that is broken is forgotten with --restart", Exit: fault.Environment, Err: err}
 }
 
 func lockFault(dir string, err error) error {
