@@ -55,7 +55,7 @@ func (j *Job) work(ctx context.Context) *runner.Stop {
 	if c.results == nil {
 		r, err := openResults(ctx, c.store, c.jobID, c.spec, cmp.Or(c.opts.WriteTo, c.spec.OutputPath), c.header, j.name)
 		if err != nil {
-			return databaseOrOutput(err)
+			return unlessEnded(ctx, databaseOrOutput(err))
 		}
 		c.results = r
 	}
@@ -65,10 +65,10 @@ func (j *Job) work(ctx context.Context) *runner.Stop {
 	removePlaces(ctx, c)
 	defer c.places.close(c)
 	if err := c.store.Begin(ctx, c.jobID); err != nil {
-		return databaseStop(err)
+		return unlessEnded(ctx, databaseStop(err))
 	}
 	if err := c.store.AllTold(ctx, c.jobID); err != nil {
-		return databaseStop(err)
+		return unlessEnded(ctx, databaseStop(err))
 	}
 	defer c.log.Subscribe(event.TopicPlumbing, c.listen)()
 	beating, endBeat := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,11 +82,20 @@ func (j *Job) work(ctx context.Context) *runner.Stop {
 	defer func() { endBeat(); <-beat }()
 	if c.opts.Concurrency > 0 {
 		if err := j.engine.join(ctx, c); err != nil {
-			return databaseStop(err)
+			return unlessEnded(ctx, databaseStop(err))
 		}
 	}
 	stop := j.watch(ctx)
 	j.wind(stop)
+	return stop
+}
+
+// unlessEnded is the stop, or why ctx has ended: what is cut off then is no
+// fault of the disk or the database.
+func unlessEnded(ctx context.Context, stop *runner.Stop) *runner.Stop {
+	if ctx.Err() != nil {
+		return stopOf(ctx)
+	}
 	return stop
 }
 
