@@ -34,9 +34,12 @@ func serveRows(t *testing.T, refuse func(n int, item string) exchange) *jobServe
 	s := &jobServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		request, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone: its row was ended
+		}
 		about := aboutRow.FindStringSubmatch(string(request))
-		if err != nil || about == nil {
-			t.Errorf("a request is about no row: %v, %.2000s", err, request)
+		if about == nil {
+			t.Errorf("a request is about no row: %.2000s", request)
 			return
 		}
 		s.mu.Lock()
