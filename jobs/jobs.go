@@ -51,6 +51,9 @@ type Spec struct {
 	MaxAttempts   int   `json:"max_attempts"`
 	// Isolate is none, copy or worktree.
 	Isolate string `json:"isolate,omitempty"`
+	// PatchDir is where the diffs of isolated rows go, on the machine of the
+	// worker.
+	PatchDir string `json:"patch_dir,omitempty"`
 	// FormulaSafe keeps spreadsheets from running cells of the result.
 	FormulaSafe bool `json:"formula_safe,omitempty"`
 	// Flags are those of the command line that shaped the rows, Cwd the folder

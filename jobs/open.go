@@ -229,6 +229,9 @@ func (j *Job) identify(o Options) {
 	if c.opts.PatchDir == "" {
 		c.opts.PatchDir = strings.TrimSuffix(c.spec.OutputPath, filepath.Ext(c.spec.OutputPath)) + ".patches"
 	}
+	if c.isolated() {
+		c.spec.PatchDir = c.opts.PatchDir
+	}
 	if j.name = o.Name; j.name == "" {
 		j.name = "agent-job-" + c.jobID[:8]
 	}

@@ -153,7 +153,7 @@ func (w *crewed) join(ctx context.Context, j *store.Job) {
 
 func (w *crewed) joinSpec(ctx context.Context, j *store.Job, spec *Spec) error {
 	opts := w.o.Options
-	opts.Spec = *spec
+	opts.Spec, opts.PatchDir = *spec, spec.PatchDir
 	base, err := w.o.For(ctx, spec)
 	if err != nil {
 		return err
