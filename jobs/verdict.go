@@ -90,7 +90,7 @@ func (c *crew) judge(attempt int, probe bool, out runner.Outcome, rep *report, l
 		}
 	case fault.Incomplete:
 		v.status = "failed"
-		if !reported && reminded {
+		if !reported && (reminded || out.End.Reason == "empty_answer") {
 			// What the reminder led to is not what is wrong.
 			return v.fail("failed", fault.Incomplete, "not_reported", "worker finished without calling "+ReportTool)
 		}

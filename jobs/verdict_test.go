@@ -39,6 +39,7 @@ func TestVerdictOnARow(t *testing.T) {
 		{name: "its own tokens", end: fault.LimitSpend, reason: "limit_tokens", status: "limit"},
 		{name: "interrupted", end: fault.Interrupted, reason: "sigint", status: "cancelled", again: true, uncounted: true},
 		{name: "job cancelled", end: fault.Interrupted, reason: reasonCancel, status: "cancelled"},
+		{name: "said nothing", end: fault.Incomplete, reason: "empty_answer", status: "failed"},
 		{name: "a bug", end: fault.Internal, reason: "panic", status: "failed"},
 		{name: "model refused", end: fault.Model, attempt: 1, status: "failed"},
 	} {
