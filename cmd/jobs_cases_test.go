@@ -276,7 +276,7 @@ func TestJobRowsWhoseAgentsBreak(t *testing.T) {
 		"script mismatch": {script(t, calls(execCall("echo ${row.q}")), m{"expect": "never said", "text": "x"}), "failed: "},
 		"stream cut":      {script(t, m{"text": "I begin", "cut": true}), "failed: "},
 		"server error":    {script(t, m{"error": m{"status": 400, "message": "bad request"}}), "failed: "},
-		"says nothing":    {script(t, says(" ")), "failed: the model ended"},
+		"says nothing":    {script(t, says(" ")), "failed: worker finished without calling report_agent_job_result"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
