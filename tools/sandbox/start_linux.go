@@ -64,7 +64,7 @@ func handshake(ctx context.Context, control *conn, s *setup) (refused []string, 
 	stop := context.AfterFunc(ctx, func() { _ = control.socket.SetDeadline(time.Now()) })
 	defer stop()
 	if err := control.send(frameSetup, s.pack()); err != nil {
-		return nil, silent(err)
+		return nil, errors.Join(ctx.Err(), silent(err))
 	}
 	for {
 		kind, body, fds, err := control.receive()
