@@ -49,8 +49,10 @@ type crew struct {
 	mu     sync.Mutex
 	counts counts
 	totals totals
-	// rows are the attempts of this process that are under way.
-	rows map[string]*attempt
+	// taken are the rows that this process claims or works on; rows are their
+	// attempts that are under way.
+	taken map[string]bool
+	rows  map[string]*attempt
 	// told are the latest numbers of attempts in the stream, by the rows that are
 	// tried again: the database gives a number once more if the attempt did not
 	// count.
@@ -84,7 +86,7 @@ func (c *counts) of(status event.JobItemStatus) *int {
 // newCrew makes a crew that works on nothing yet.
 func newCrew(o Options, spec *Spec, jobID string, header []string) *crew {
 	return &crew{opts: o, spec: spec, jobID: jobID, header: header, log: o.Base.Log, gate: newGate(max(1, o.Concurrency)),
-		budget: &budget{max: o.MaxCostUSD}, rows: map[string]*attempt{}, told: map[string]int{}, wake: make(chan struct{}, 1)}
+		budget: &budget{max: o.MaxCostUSD}, taken: map[string]bool{}, rows: map[string]*attempt{}, told: map[string]int{}, wake: make(chan struct{}, 1)}
 }
 
 // begin makes the crew ready to run agents until ctx ends.
@@ -105,9 +107,14 @@ func (c *crew) work(ctx context.Context, settle func(ctx context.Context, r *sto
 		c.drain(c.budget.stop(spent))
 		return true, drainPause, nil
 	}
-	row, err := persist(c.ctx, c.store, func(ctx context.Context) (*store.Row, error) {
-		return c.store.Claim(ctx, c.jobID, itemID, c.worker)
-	})
+	if !c.take(itemID) {
+		// The queue holds the row twice, or has given it to others meanwhile and
+		// back: one attempt after the other.
+		c.gate.leave(probe, unknown)
+		return true, drainPause, nil
+	}
+	defer c.untake(itemID)
+	row, err := c.claim(itemID)
 	if row == nil || err != nil {
 		c.gate.leave(probe, unknown)
 		c.broken(err)
@@ -119,17 +126,69 @@ func (c *crew) work(ctx context.Context, settle func(ctx context.Context, r *sto
 		c.tellGate(closed, v.err)
 	}
 	c.fill(row, v, out, rep)
-	kept, err := persist(context.WithoutCancel(c.ctx), c.store, func(ctx context.Context) (bool, error) {
-		if v.again {
-			return c.store.Release(ctx, row, v.uncounted)
-		}
-		return settle(ctx, row)
-	})
+	kept, err := c.keep(row, v, settle)
 	if err != nil {
 		c.broken(err)
 	}
 	c.ended(row, v, out, kept && err == nil)
+	if err != nil {
+		return true, drainPause, nil // what the database has is not known: it may still be to do
+	}
 	return v.again && kept, v.delay, nil
+}
+
+// take reserves a row for one attempt of this process, and tells whether none is
+// under way.
+func (c *crew) take(itemID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken[itemID] {
+		return false
+	}
+	c.taken[itemID] = true
+	return true
+}
+
+func (c *crew) untake(itemID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.taken, itemID)
+}
+
+// claimTimeout bounds one try to claim a row.
+const claimTimeout = time.Minute
+
+// claim makes the row this worker's own. It is nil if it is not to be worked on.
+// The end of the job does not cut a claim off: nobody would know whose the row
+// is.
+func (c *crew) claim(itemID string) (*store.Row, error) {
+	again := false
+	return persist(c.ctx, c.store, func(ctx context.Context) (*store.Row, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+		defer cancel()
+		row, err := c.store.Claim(ctx, c.jobID, itemID, c.worker, again)
+		again = again || err != nil
+		return row, err
+	})
+}
+
+// keep brings the end of an attempt into the database. It returns false if the
+// row is not this worker's own any more. A connection that breaks may have kept
+// what it did not answer to.
+func (c *crew) keep(row *store.Row, v verdict, settle func(context.Context, *store.Row) (bool, error)) (bool, error) {
+	unsure := false
+	return persist(context.WithoutCancel(c.ctx), c.store, func(ctx context.Context) (kept bool, err error) {
+		if v.again {
+			kept, err = c.store.Release(ctx, row, v.uncounted)
+		} else {
+			kept, err = settle(ctx, row)
+		}
+		if err == nil && !kept && unsure {
+			kept, err = c.store.Kept(ctx, row, v.again)
+		}
+		unsure = unsure || err != nil
+		return kept, err
+	})
 }
 
 // drainPause keeps a row that cannot be begun now from coming back at once.
@@ -221,7 +280,8 @@ func (c *crew) attempt(queue context.Context, row *store.Row, probe bool) (v ver
 	if out.End.Reason == reasonDeadline {
 		limit = c.opts.MaxRuntime
 	}
-	return c.judge(row.Attempt, probe, out, rep, limit), out, rep
+	// A worker that died says nothing about the provider.
+	return c.judge(row.Attempt-row.Lost, probe, out, rep, limit), out, rep
 }
 
 // announced are the options as run.started tells them.
@@ -388,13 +448,18 @@ func (c *crew) ended(row *store.Row, v verdict, out runner.Outcome, kept bool) {
 		c.results.append(c, row)
 	}
 	c.log.Emit(event.Origin{ItemID: row.ItemID}, e)
-	if m := c.opts.MaxFailures; m > 0 && failed >= m && c.draining.Err() == nil {
-		c.drain(&runner.Stop{Exit: fault.Partial, Reason: "max_failures", Err: &event.Err{Code: "max_failures",
-			Message: fmt.Sprintf("%d rows have failed, which is the limit", failed), Fix: "see what they have in common, then: drover jobs retry"}})
-	}
+	c.countFailures(failed)
 	select {
 	case c.wake <- struct{}{}:
 	default:
+	}
+}
+
+// countFailures ends the job at as many failed rows as the user allows.
+func (c *crew) countFailures(failed int) {
+	if m := c.opts.MaxFailures; m > 0 && failed >= m && c.draining.Err() == nil {
+		c.drain(&runner.Stop{Exit: fault.Partial, Reason: "max_failures", Err: &event.Err{Code: "max_failures",
+			Message: fmt.Sprintf("%d rows have failed, which is the limit", failed), Fix: "see what they have in common, then: drover jobs retry"}})
 	}
 }
 

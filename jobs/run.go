@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -194,6 +195,7 @@ func (j *Job) look(ctx context.Context) *runner.Stop {
 	if cost, err := c.store.Cost(ctx, c.jobID); err == nil && cost != nil {
 		c.budget.set(*cost)
 	}
+	c.countFailures(c.snapshot().failed)
 	return nil
 }
 
@@ -262,19 +264,28 @@ func (j *Job) reallyDone(ctx context.Context) bool {
 	return true
 }
 
-// findLost ends rows that are pending although the queue does not hold them: in
-// the web UI somebody has taken them out.
+// findLost looks after rows that are pending although the queue does not hold
+// them. In the web UI somebody has cancelled them; what went missing otherwise,
+// such as with a broken connection, is put in again.
 func (j *Job) findLost(ctx context.Context) {
 	c := j.crew
+	if j.reallyDone(ctx) {
+		return
+	}
 	queued, err := c.store.Queued(ctx, c.jobID)
 	if err != nil || queued > 0 {
 		return
 	}
-	by, err := c.store.Counts(ctx, c.jobID)
-	if err != nil || by["running"] > 0 || by["pending"] == 0 {
+	if n := c.snapshot(); n.running > 0 || n.pending <= 0 {
 		return
 	}
-	_ = c.store.Drop(ctx, c.jobID, "cancelled", "the row was taken out of the queue") // it is tried again
+	if err := c.store.DropTaken(ctx, c.jobID, "cancelled", "the row was taken out of the queue"); err != nil {
+		return // it is tried again, as is what follows
+	}
+	_ = c.store.Tx(ctx, func(tx *sql.Tx) error { return j.engine.enqueue(ctx, tx, c.jobID) })
+	if c.store.Embedded() {
+		j.tellOthers(ctx)
+	}
 	j.reallyDone(ctx)
 }
 
@@ -340,11 +351,11 @@ func (j *Job) conclude(ctx context.Context, stop *runner.Stop) event.JobStatus {
 // status is how the job ended.
 func (j *Job) status(stop *runner.Stop, n counts) event.JobStatus {
 	switch {
-	case stop != nil && (stop.Exit == fault.LimitSpend):
+	case stop != nil && stop.Exit == fault.LimitSpend && n.completed < j.total:
 		return "limit"
 	case stop != nil && (stop.Reason == reasonCancel || stop.Reason == reasonWorker || stop.Exit == fault.Interrupted || stop.Exit == fault.Terminated || stop.Exit == fault.ClosedOutput):
 		return "cancelled"
-	case stop == nil && n.completed == j.total:
+	case n.completed == j.total:
 		return "completed"
 	case n.completed == 0:
 		return "failed"

@@ -63,11 +63,18 @@ func scanRow(rows interface{ Scan(...any) error }, more ...any) (*Row, error) {
 }
 
 // Claim makes the row the worker's own if it is pending, and counts the attempt.
-// A row that is not pending is nobody's to claim: nil.
-func (s *Store) Claim(ctx context.Context, jobID, itemID, worker string) (*Row, error) {
+// A row that is not pending is nobody's to claim: nil. After an error it is not
+// known whether the row was claimed; with again set, one that is the worker's own
+// already is returned as it was claimed then. The worker must not set it while
+// it works on the row.
+func (s *Store) Claim(ctx context.Context, jobID, itemID, worker string, again bool) (*Row, error) {
 	r := &Row{JobID: jobID, ItemID: itemID, Worker: worker, Status: "running"}
-	err := s.db.QueryRowContext(ctx, s.sql(`UPDATE drover_row SET status='running', attempt=attempt+1, worker=?3, told=0, started_at=NOW()
-		WHERE job_id=?1 AND item_id=?2 AND status='pending' RETURNING idx, source_id, sha256, problem, attempt, lost`),
+	claimable := "status='pending'"
+	if again {
+		claimable = "(status='pending' OR status='running' AND worker=?3)"
+	}
+	err := s.db.QueryRowContext(ctx, s.sql(`UPDATE drover_row SET status='running', attempt=attempt+CASE status WHEN 'pending' THEN 1 ELSE 0 END, worker=?3, told=0, started_at=NOW()
+		WHERE job_id=?1 AND item_id=?2 AND `+claimable+` RETURNING idx, source_id, sha256, problem, attempt, lost`),
 		jobID, itemID, worker).Scan(&r.Index, &r.SourceID, &r.SHA256, &r.Problem, &r.Attempt, &r.Lost)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -116,6 +123,20 @@ func (s *Store) Release(ctx context.Context, r *Row, uncounted bool) (bool, erro
 		input_tokens=input_tokens+?8, output_tokens=output_tokens+?9
 		WHERE job_id=?1 AND item_id=?2 AND status='running' AND worker=?3 AND attempt=?4`,
 		r.JobID, r.ItemID, r.Worker, r.Attempt, back, r.Error, r.CostUSD, r.InputTokens, r.OutputTokens)
+	return n == 1, err
+}
+
+// Kept tells whether the end of the attempt, or that it was given back, is in
+// the database already. It is for callers of Finish and Release who got an
+// error before, and do not know what it has undone.
+func (s *Store) Kept(ctx context.Context, r *Row, released bool) (bool, error) {
+	query := "SELECT count(*) FROM drover_row WHERE job_id=?1 AND item_id=?2 AND worker=?3 AND attempt=?4 AND status IN " + final
+	args := []any{r.JobID, r.ItemID, r.Worker, r.Attempt}
+	if released { // whoever claims it next changes the worker
+		query, args = "SELECT count(*) FROM drover_row WHERE job_id=?1 AND item_id=?2 AND worker='' AND status='pending'", args[:2]
+	}
+	var n int
+	err := s.db.QueryRowContext(ctx, s.sql(query), args...).Scan(&n)
 	return n == 1, err
 }
 
@@ -208,6 +229,14 @@ func (s *Store) Drop(ctx context.Context, jobID, status, why string) error {
 		}
 		return s.clearQueue(ctx, tx, jobID)
 	})
+}
+
+// DropTaken ends rows that are pending although somebody has cancelled their
+// entries in the queue, as the web UI does.
+func (s *Store) DropTaken(ctx context.Context, jobID, status, why string) error {
+	_, err := s.exec(ctx, s.db, `UPDATE drover_row SET status=?2, error=?3, completed_at=NOW(), told=0 WHERE job_id=?1 AND status='pending'
+		AND item_id IN (SELECT args->>'item' FROM river_job WHERE queue=?4 AND state IN ('cancelled', 'discarded'))`, jobID, status, why, Queue(jobID))
+	return err
 }
 
 // Again makes rows that ended with one of the statuses pending, as if they had

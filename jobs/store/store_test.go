@@ -70,7 +70,7 @@ func load(t *testing.T, s *Store, job string, texts ...string) *Loader {
 
 func claim(t *testing.T, s *Store, job, item, worker string) *Row {
 	t.Helper()
-	r, err := s.Claim(t.Context(), job, item, worker)
+	r, err := s.Claim(t.Context(), job, item, worker, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +143,45 @@ func TestReleasedRowCanBeClaimedAgain(t *testing.T) {
 		}
 		if cost, err := s.Cost(t.Context(), job); err != nil || cost == nil || *cost != 1.5 {
 			t.Errorf("the attempts cost %v, %v", cost, err)
+		}
+	})
+}
+
+func TestClaimAndEndWhoseAnswerWasLostAreFoundAgain(t *testing.T) {
+	both(t, func(t *testing.T, s *Store, job string) {
+		load(t, s, job, "a=1")
+		claim(t, s, job, "a", "w1")
+		if r, err := s.Claim(t.Context(), job, "a", "w2", true); r != nil || err != nil {
+			t.Errorf("another worker got it: %+v, %v", r, err)
+		}
+		r, err := s.Claim(t.Context(), job, "a", "w1", true)
+		if err != nil || r == nil || r.Attempt != 1 || len(r.Cells) != 2 {
+			t.Fatalf("its own worker did not get it again: %+v, %v", r, err)
+		}
+		kept := func(released, want bool) {
+			t.Helper()
+			if got, err := s.Kept(t.Context(), r, released); err != nil || got != want {
+				t.Errorf("kept: %v, %v; want %v", got, err, want)
+			}
+		}
+		kept(false, false)
+		kept(true, false)
+		if ok, err := s.Release(t.Context(), r, false); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		kept(false, false)
+		kept(true, true)
+		r = claim(t, s, job, "a", "w1")
+		r.Status = "completed"
+		if !finish(t, s, r) {
+			t.Fatal("not finished")
+		}
+		kept(false, true)
+		kept(true, false)
+		stolen := *r
+		stolen.Worker = "w2"
+		if got, err := s.Kept(t.Context(), &stolen, false); err != nil || got {
+			t.Errorf("another worker's end counts as kept: %v", err)
 		}
 	})
 }
