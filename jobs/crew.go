@@ -149,6 +149,13 @@ func (c *crew) take(itemID string) bool {
 	return true
 }
 
+// works tells whether this process claims or works on the row.
+func (c *crew) works(itemID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken[itemID]
+}
+
 func (c *crew) untake(itemID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

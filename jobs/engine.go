@@ -36,6 +36,10 @@ type engine struct {
 	// started says that the queue runs.
 	started bool
 
+	// orphans are rows that this worker has and does not work on, by the latest
+	// beat.
+	orphans map[string]int
+
 	mu    sync.Mutex
 	crews map[string]*crew
 }
@@ -129,8 +133,11 @@ func (e *engine) Work(ctx context.Context, job *river.Job[rowArgs]) error {
 		// The queue's own values are in its context, also after it has ended.
 		queue := context.WithoutCancel(ctx)
 		err = e.store.Tx(queue, func(tx *sql.Tx) error {
-			if kept, err = e.store.Finish(queue, tx, row, c.results != nil); err != nil || !kept {
-				return errors.Join(err, unless(kept, errClaimLost))
+			if kept, err = e.store.Finish(queue, tx, row, c.results != nil); err != nil {
+				return err // not known; a connection that breaks is no lost claim
+			}
+			if !kept {
+				return errClaimLost
 			}
 			_, err := river.JobCompleteTx[riverdriver.Driver[*sql.Tx]](queue, tx, job)
 			return err
@@ -149,13 +156,6 @@ func (e *engine) Work(ctx context.Context, job *river.Job[rowArgs]) error {
 
 // errClaimLost undoes the end of a row that another worker has.
 var errClaimLost = errors.New("the row is another worker's")
-
-func unless(ok bool, err error) error {
-	if ok {
-		return nil
-	}
-	return err
-}
 
 // enqueue makes the queue hold exactly the rows of the job that are pending.
 func (e *engine) enqueue(ctx context.Context, tx *sql.Tx, jobID string) error {
@@ -226,6 +226,28 @@ func (e *engine) beat(ctx context.Context, host string) error {
 	for c, rows := range mine {
 		c.dropLost(rows, held)
 	}
+	return e.freeOrphans(ctx, held)
+}
+
+// freeOrphans gives rows back that the database says are this worker's and that
+// it does not work on: what became of them was lost with a connection. A row
+// must have been one at the last beat, too.
+func (e *engine) freeOrphans(ctx context.Context, held map[string]int) error {
+	found := map[string]int{}
+	for key, attempt := range held {
+		jobID, item, _ := strings.Cut(key, "\x00")
+		if c := e.crew(jobID); c != nil && c.works(item) {
+			continue
+		}
+		found[key] = attempt
+		if e.orphans[key] != attempt {
+			continue
+		}
+		if _, err := e.store.Release(ctx, &store.Row{JobID: jobID, ItemID: item, Worker: e.id, Attempt: attempt}, true); err != nil {
+			return err
+		}
+	}
+	e.orphans = found
 	return nil
 }
 
