@@ -23,24 +23,21 @@ type budget struct {
 // its account.
 func (b *budget) row() (ask func(cost float64) *runner.Stop, settle func(cost float64)) {
 	last := 0.0
-	add := func(cost float64) float64 {
+	ask = func(cost float64) *runner.Stop {
 		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.flying += cost - last
 		last = cost
-		return b.settled + b.flying
-	}
-	ask = func(cost float64) *runner.Stop {
-		if spent := add(cost); b.max > 0 && spent >= b.max {
+		spent := b.settled + b.flying
+		b.mu.Unlock()
+		if b.max > 0 && spent >= b.max {
 			return b.stop(spent)
 		}
 		return nil
 	}
 	settle = func(cost float64) {
-		add(0)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.settled += cost
+		b.flying, b.settled, last = b.flying-last, b.settled+cost, 0
 	}
 	return ask, settle
 }

@@ -418,7 +418,7 @@ func (c *crew) number(row *store.Row) int { return max(row.Attempt, c.told[row.I
 // that the row was still this worker's own.
 func (c *crew) ended(row *store.Row, v verdict, out runner.Outcome, kept bool) {
 	if !kept {
-		v.status, v.again = "cancelled", true
+		v.status, v.again, v.exit = "cancelled", true, fault.Interrupted
 		v.err = &event.Err{Code: reasonLost, Message: "the row was given to another worker meanwhile; this attempt counts for nothing"}
 	}
 	e := event.JobItemFinishedEvent{JobID: c.jobID, Index: row.Index, Status: v.status,

@@ -173,13 +173,12 @@ func (e *engine) enqueue(ctx context.Context, tx *sql.Tx, jobID string) error {
 // those that do not. A database that was away is given time: the others have to
 // get through, too, before anybody counts as dead.
 func (e *engine) heartbeat(ctx context.Context, log *event.Log) {
-	host, _ := os.Hostname() // only for people who look at the table
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	var since time.Time
 	away := false
 	for {
-		err := e.beat(ctx, host)
+		err := e.beat(ctx)
 		switch {
 		case err != nil:
 			since = time.Time{}
@@ -207,7 +206,8 @@ func (e *engine) heartbeat(ctx context.Context, log *event.Log) {
 // beatEvery is the time between two heartbeats.
 const beatEvery = 3 * time.Second
 
-func (e *engine) beat(ctx context.Context, host string) error {
+func (e *engine) beat(ctx context.Context) error {
+	host, _ := os.Hostname() // only for people who look at the table
 	ctx, cancel := context.WithTimeout(ctx, 2*beatEvery)
 	defer cancel()
 	e.mu.Lock()

@@ -71,6 +71,13 @@ func (j *Job) work(ctx context.Context) *runner.Stop {
 	if err := c.store.AllTold(ctx, c.jobID); err != nil {
 		return unlessEnded(ctx, databaseStop(err))
 	}
+	if !c.store.Embedded() {
+		// Before it has rows: to the other workers it would be dead.
+		if err := j.engine.beat(ctx); err != nil {
+			return unlessEnded(ctx, databaseStop(err))
+		}
+		defer func() { _ = c.store.Leave(context.WithoutCancel(ctx), c.worker) }() // else it counts as alive for a while
+	}
 	defer c.log.Subscribe(event.TopicPlumbing, c.listen)()
 	beating, endBeat := context.WithCancel(context.WithoutCancel(ctx))
 	beat := make(chan struct{})

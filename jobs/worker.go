@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"drover/jobs/store"
@@ -37,6 +38,9 @@ func Work(ctx context.Context, o WorkerOptions) (runner.Outcome, error) {
 	w := &crewed{o: o, store: s, crews: map[string]*member{}, began: time.Now()}
 	if w.engine, err = newEngine(s, workerID(o.Options.Base.SessionID)); err != nil {
 		return runner.Outcome{}, err
+	}
+	if err := w.engine.beat(ctx); err != nil { // before it has rows: to others it would be dead
+		return runner.Outcome{}, fmt.Errorf("join the workers: %w", err)
 	}
 	runner.Announce(o.Options.Base)
 	beating, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -78,7 +82,10 @@ func (w *crewed) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		open := w.look(ctx)
-		if w.o.Once && open == 0 && len(w.crews) == 0 {
+		if w.o.Once && open == 0 {
+			for id, m := range w.crews {
+				w.leave(id, m, controlStop("stop"))
+			}
 			return
 		}
 		select {
@@ -99,8 +106,9 @@ func (w *crewed) look(ctx context.Context) int {
 	if err != nil {
 		return 1
 	}
-	open, seen := 0, map[string]bool{}
+	open, seen, ended := 0, map[string]bool{}, map[string]string{}
 	for _, j := range list {
+		ended[j.ID] = j.Status
 		if j.Status != "running" || w.o.JobID != "" && j.ID != w.o.JobID || w.refused[j.ID] {
 			continue
 		}
@@ -114,17 +122,53 @@ func (w *crewed) look(ctx context.Context) int {
 		case m == nil:
 			w.join(ctx, j)
 			open++
-		default:
+		case m.draining.Err() != nil:
+			w.giveUp(ctx, j.ID, m)
+		case w.count(ctx, m):
 			open++
-			w.count(ctx, m)
 		}
 	}
 	for id, m := range w.crews {
-		if !seen[id] {
+		switch {
+		case seen[id]:
+		case ended[id] == "cancelled":
+			w.leave(id, m, controlStop("cancel"))
+		default:
 			w.leave(id, m, controlStop("stop"))
 		}
 	}
 	return open
+}
+
+// giveUp leaves a job that this worker can do nothing more for, such as where
+// its key is refused: it would only keep rows from others. A row that asks for
+// the end of the job asks all workers.
+func (w *crewed) giveUp(ctx context.Context, id string, m *member) {
+	stop := stopOf(m.draining)
+	if ctx.Err() != nil {
+		return // the worker itself ends
+	}
+	if stop.Reason == reasonWorker {
+		if _, err := w.store.Ask(ctx, id, "stop"); err != nil {
+			return // it is tried again
+		}
+		w.leave(id, m, controlStop("stop"))
+		return
+	}
+	w.refuse(id)
+	message := stop.Reason
+	if stop.Err != nil {
+		message = stop.Err.Message
+	}
+	w.o.Options.Base.Log.Emit(event.Origin{}, event.NoticeEvent{Level: "warning", Code: "job_refused", Message: "this worker does no more rows of job " + id + ": " + message})
+	w.leave(id, m, stop)
+}
+
+func (w *crewed) refuse(id string) {
+	if w.refused == nil {
+		w.refused = map[string]bool{}
+	}
+	w.refused[id] = true
 }
 
 func controlStop(control string) *runner.Stop {
@@ -143,10 +187,7 @@ func (w *crewed) join(ctx context.Context, j *store.Job) {
 	if err == nil {
 		return
 	}
-	if w.refused == nil {
-		w.refused = map[string]bool{}
-	}
-	w.refused[j.ID] = true
+	w.refuse(j.ID)
 	f := fault.From(err)
 	w.o.Options.Base.Log.Emit(event.Origin{}, event.NoticeEvent{Level: "warning", Code: "job_refused", Message: "job " + j.ID + " cannot be worked on here: " + f.Error()})
 }
@@ -169,7 +210,8 @@ func (w *crewed) joinSpec(ctx context.Context, j *store.Job, spec *Spec) error {
 	m.told = &progress{job: m.job, began: time.Now()}
 	by, err := w.store.Counts(ctx, j.ID)
 	if err != nil {
-		return err
+		c.cancel(nil)
+		return nil // the database is away; the next look tries again
 	}
 	c.counts = counted(by)
 	c.log.Emit(event.Origin{}, event.JobStartedEvent{JobID: j.ID, Total: j.Total, Source: event.FileRef{Path: spec.SourcePath, SHA256: j.SourceSHA256},
@@ -179,14 +221,19 @@ func (w *crewed) joinSpec(ctx context.Context, j *store.Job, spec *Spec) error {
 	return w.engine.join(ctx, c)
 }
 
-// count reads how far the job is.
-func (w *crewed) count(ctx context.Context, m *member) {
-	if by, err := w.store.Counts(ctx, m.jobID); err == nil {
-		m.mu.Lock()
-		m.counts = counted(by)
-		m.mu.Unlock()
+// count reads how far the job is, and tells whether rows are left. A job whose
+// rows have all ended is open until its coordinator says so, who may be dead.
+func (w *crewed) count(ctx context.Context, m *member) bool {
+	by, err := w.store.Counts(ctx, m.jobID)
+	if err != nil {
+		return true
 	}
+	n := counted(by)
+	m.mu.Lock()
+	m.counts = n
+	m.mu.Unlock()
 	m.told.tell(false)
+	return n.pending+n.running > 0
 }
 
 // leave ends the work on a job.

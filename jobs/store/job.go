@@ -99,7 +99,7 @@ func (s *Store) Begin(ctx context.Context, id string) error {
 
 // End says how the job ended. A job with the status pending can be continued.
 func (s *Store) End(ctx context.Context, id, status, why string) error {
-	_, err := s.exec(ctx, s.db, "UPDATE drover_job SET status=?2, error=?3, control='', finished_at=CASE WHEN ?2='pending' THEN 0 ELSE NOW() END WHERE id=?1", id, status, why)
+	_, err := s.exec(ctx, s.db, "UPDATE drover_job SET status=?2, error=?3, control='', finished_at=CASE WHEN ?2='pending' THEN 0 ELSE NOW() END WHERE id=?1", id, status, text(why))
 	return err
 }
 

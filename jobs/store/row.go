@@ -106,8 +106,8 @@ func (s *Store) Finish(ctx context.Context, tx *sql.Tx, r *Row, told bool) (bool
 		input_tokens=input_tokens+?11, output_tokens=output_tokens+?12, duration_ms=?13, patch=?14, told=?15,
 		reported_at=CASE WHEN ?7='' THEN 0 ELSE NOW() END, completed_at=NOW()
 		WHERE job_id=?1 AND item_id=?2 AND status='running' AND worker=?3 AND attempt=?4`,
-		r.JobID, r.ItemID, r.Worker, r.Attempt, r.Status, r.Error, string(r.Result), r.ExitCode, r.SessionID,
-		r.CostUSD, r.InputTokens, r.OutputTokens, r.DurationMS, r.Patch, seen)
+		r.JobID, r.ItemID, r.Worker, r.Attempt, r.Status, text(r.Error), text(string(r.Result)), r.ExitCode, text(r.SessionID),
+		r.CostUSD, r.InputTokens, r.OutputTokens, r.DurationMS, s.path(r.Patch), seen)
 	return n == 1, err
 }
 
@@ -122,7 +122,7 @@ func (s *Store) Release(ctx context.Context, r *Row, uncounted bool) (bool, erro
 		cost_usd=CASE WHEN cost_usd IS NULL AND CAST(?7 AS double precision) IS NULL THEN NULL ELSE COALESCE(cost_usd, 0)+COALESCE(CAST(?7 AS double precision), 0) END,
 		input_tokens=input_tokens+?8, output_tokens=output_tokens+?9
 		WHERE job_id=?1 AND item_id=?2 AND status='running' AND worker=?3 AND attempt=?4`,
-		r.JobID, r.ItemID, r.Worker, r.Attempt, back, r.Error, r.CostUSD, r.InputTokens, r.OutputTokens)
+		r.JobID, r.ItemID, r.Worker, r.Attempt, back, text(r.Error), r.CostUSD, r.InputTokens, r.OutputTokens)
 	return n == 1, err
 }
 

@@ -272,6 +272,21 @@ func (s *Store) exec(ctx context.Context, on execer, query string, args ...any) 
 	return res.RowsAffected()
 }
 
+// text is what both databases take as text: what agents and tools say may be no
+// UTF-8, or hold zeros, which PostgreSQL refuses.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
+// path is a file's name as the database takes it. A name that is no UTF-8 is only
+// kept where the rows are read on the same machine.
+func (s *Store) path(name string) string {
+	if !s.postgres {
+		return name
+	}
+	return text(name)
+}
+
 // execer is a database or a transaction.
 type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

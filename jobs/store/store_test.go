@@ -186,6 +186,29 @@ func TestClaimAndEndWhoseAnswerWasLostAreFoundAgain(t *testing.T) {
 	})
 }
 
+func TestTextOfAnAgentIsStoredWhateverItIs(t *testing.T) {
+	both(t, func(t *testing.T, s *Store, job string) {
+		load(t, s, job, "a=1")
+		r := claim(t, s, job, "a", "w")
+		r.Error, r.Patch = "a\x00b\xff", "/p\xfe"
+		if ok, err := s.Release(t.Context(), r, false); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		r = claim(t, s, job, "a", "w")
+		r.Status, r.Error, r.Result = "failed", "a\x00b\xff", []byte("{\"n\":\"\xff\\u0000\"}")
+		if !finish(t, s, r) {
+			t.Fatal("not finished")
+		}
+		if err := s.End(t.Context(), job, "failed", "c\x00"); err != nil {
+			t.Error(err)
+		}
+		page, err := s.Page(t.Context(), job, -1, 1, false)
+		if err != nil || len(page) != 1 || page[0].Error != "a\ufffdb\ufffd" || string(page[0].Result) != "{\"n\":\"\ufffd\\u0000\"}" {
+			t.Errorf("kept %+v, %v", page[0], err)
+		}
+	})
+}
+
 func TestChangedTableKeepsWhatHasNotChanged(t *testing.T) {
 	both(t, func(t *testing.T, s *Store, job string) {
 		load(t, s, job, "a=1", "b=1", "c=1")
